@@ -136,8 +136,13 @@ bool st_auto_enter(PyObject* code, bool resumes) {
   if (ST_UNLIKELY(st_hooks.api->is_untraced()))
     return !is_never_recorded(code);
   struct st_code_record* r = st_code_record_get(code);
-  if (ST_UNLIKELY(!r || r->state == ST_CODE_NEVER))
+  if (ST_UNLIKELY(!r))
     return false;
+  if (ST_UNLIKELY(r->state == ST_CODE_NEVER)) {
+    if (r->may_block && st_hooks.running)
+      st_backend_watch_calls(r);
+    return false;
+  }
   if (ST_UNLIKELY(st_hooks.in_new_child))
     begin_first_call();
   if (ST_UNLIKELY(!st_hooks.running))
@@ -181,15 +186,15 @@ bool st_auto_leave(PyObject* code, PyObject* raised) {
 bool st_auto_c_call(PyObject* code, PyObject* offset, PyObject* callable) {
   const struct st_code_record* r =
       st_code_record_find((uint64_t)(uintptr_t)code);
-  if (!r || r->state == ST_CODE_NEVER)
+  if (!r || (r->state == ST_CODE_NEVER && !r->starter))
     return false;
   if (st_hooks.api->is_untraced() ||
       (st_hooks.some_foreign && st_call_is_inner_foreign(code)))
     return true;
   uint64_t now = st_hooks.api->now();
   struct st_shown_calls* s = up_to_date(now, false);
-  return !s || st_c_call_begins(s, own_frame(), code,
-                                (int)PyLong_AsLong(offset), callable, now);
+  return !s || st_c_call_begins(s, own_frame(), r, (int)PyLong_AsLong(offset),
+                                callable, now);
 }
 
 void st_auto_c_return(void) {

@@ -4,6 +4,7 @@
 
 struct long_call {
   struct st_call_site* site;
+  PyObject* name; /* NULL: that of the site. */
   uint64_t begin, end;
   /* The thread's CPU times at the begin and end of the call, in us; 0 if
    * unknown. */
@@ -17,8 +18,9 @@ static void write_call(struct st_shown_calls* s, const struct long_call* call) {
   if (least < ST_LONG_C_CALL_NS)
     least = ST_LONG_C_CALL_NS;
   struct st_past_event e = {.thread_time_us = call->cpu_at_begin};
-  PyObject* name =
-      call->end >= call->begin + least ? st_call_site_name(call->site) : NULL;
+  if (call->end < call->begin + least)
+    return;
+  PyObject* name = call->name ? call->name : st_call_site_name(call->site);
   if (!name || !st_shown_track(s, &e.track))
     return;
   e.timestamp = st_shown_fit(s, call->begin, call->end);
@@ -38,6 +40,7 @@ static void write_reported(struct st_shown_calls* s,
                            const struct st_c_call* call, uint64_t end) {
   struct long_call c = {
       .site = call->site,
+      .name = call->name,
       .begin = call->begin,
       .end = end,
       .cpu_at_begin = st_cpu_us(call->cpu_ns),
@@ -47,33 +50,37 @@ static void write_reported(struct st_shown_calls* s,
 
 /* Drops the calls of a frame that begins another call, and those above it: they
  * ended without an event. */
-static void drop_calls_of(struct st_c_calls* c, uint64_t frame) {
-  for (uint32_t i = 0; i < c->depth; i++) {
-    if (c->open[i].frame == frame)
-      c->depth = i;
+static void drop_calls_of(struct st_shown_calls* s, uint64_t frame) {
+  for (uint32_t i = 0; i < s->c_calls.depth; i++) {
+    if (s->c_calls.open[i].frame == frame)
+      st_shown_cut_c_calls(s, i);
   }
 }
 
-bool st_c_call_begins(struct st_shown_calls* s, uint64_t frame, PyObject* code,
-                      int offset, PyObject* callable, uint64_t now) {
+bool st_c_call_begins(struct st_shown_calls* s, uint64_t frame,
+                      const struct st_code_record* caller, int offset,
+                      PyObject* callable, uint64_t now) {
   struct st_c_calls* c = &s->c_calls;
-  drop_calls_of(c, frame);
-  struct st_call_site* site =
-      st_is_c_function(callable) ? st_call_site_get(code, offset) : NULL;
+  drop_calls_of(s, frame);
+  struct st_call_site* site = st_is_c_function(callable)
+                                  ? st_call_site_get(caller->code, offset)
+                                  : NULL;
   if (!site)
-    return false;
-  if (site->short_row >= ST_SHORT_C_CALLS) {
+    return caller->starter;
+  if (site->short_row >= ST_SHORT_C_CALLS && !caller->starter) {
     site->short_row = ST_SHORT_C_CALLS - 1;
     return false;
   }
-  Py_XSETREF(site->name, Py_XNewRef(st_c_function_name(callable)));
+  PyObject* name = st_c_function_name(callable);
+  Py_XSETREF(site->name, Py_XNewRef(name));
   st_shown_note_event(s, now);
   if (c->depth == ST_OPEN_C_CALLS)
-    c->depth = 0;
+    st_shown_cut_c_calls(s, 0);
   c->open[c->depth++] = (struct st_c_call){
       .frame = frame,
       .begin = now,
       .site = site,
+      .name = Py_XNewRef(name),
       .cpu_ns = st_cpu_now(&s->cpu, s->native_id, now, ST_CPU_AGE_AT_BEGIN_NS)};
   return true;
 }
@@ -84,7 +91,8 @@ void st_c_call_ends(struct st_shown_calls* s, uint64_t frame, uint64_t now) {
     if (c->open[i].frame != frame)
       continue;
     struct st_c_call call = c->open[i];
-    c->depth = i;
+    c->open[i].name = NULL;
+    st_shown_cut_c_calls(s, i);
     bool is_long = now - call.begin >= ST_LONG_C_CALL_NS;
     call.site->short_row = is_long ? 0 : call.site->short_row + 1;
     st_shown_note_event(s, now);
@@ -92,6 +100,7 @@ void st_c_call_ends(struct st_shown_calls* s, uint64_t frame, uint64_t now) {
       st_shown_settle(s, frame);
       write_reported(s, &call, now);
     }
+    Py_XDECREF(call.name);
     return;
   }
 }
@@ -139,10 +148,20 @@ void st_wait_ends(struct st_shown_calls* s, uint64_t at_earliest,
   Py_XDECREF(call.arguments);
 }
 
+/* Whether a C function has called a Python function that is still open: then the
+ * thread is not waiting in the C function. */
+static bool has_called(const struct st_shown_calls* s,
+                       const struct st_c_call* call) {
+  const struct st_shown_frame* f = s->depth ? &s->frames[s->depth - 1] : NULL;
+  return f && !f->found && f->begin >= call->begin;
+}
+
 void st_c_calls_end(struct st_shown_calls* s, uint64_t now) {
   st_wait_ends(s, now, now);
   while (s->c_calls.depth) {
-    const struct st_c_call* call = &s->c_calls.open[--s->c_calls.depth];
-    write_reported(s, call, now);
+    const struct st_c_call* call = &s->c_calls.open[s->c_calls.depth - 1];
+    if (!has_called(s, call))
+      write_reported(s, call, now);
+    st_shown_cut_c_calls(s, s->c_calls.depth - 1);
   }
 }

@@ -29,9 +29,11 @@ enum {
 };
 
 /* Handles the begin of a call that an event reports.  Returns false if the
- * interpreter need not report the calls of this site. */
-bool st_c_call_begins(struct st_shown_calls* s, uint64_t frame, PyObject* code,
-                      int offset, PyObject* callable, uint64_t now);
+ * interpreter need not report the calls of this site.  The site of a starter is
+ * never switched off, because each thread calls another function there. */
+bool st_c_call_begins(struct st_shown_calls* s, uint64_t frame,
+                      const struct st_code_record* caller, int offset,
+                      PyObject* callable, uint64_t now);
 void st_c_call_ends(struct st_shown_calls* s, uint64_t frame, uint64_t now);
 
 /* Handles a wait of the innermost frame, which begins between two times. */

@@ -13,7 +13,13 @@
 #define set_extra _PyCode_SetExtra
 #endif
 
-enum { ACCEPTED = 1, FOREIGN = 2, VERDICT_BITS = 2, MAX_CALLERS = 64 };
+enum {
+  ACCEPTED = 1,
+  FOREIGN = 2,
+  STARTER = 4,
+  VERDICT_BITS = 3,
+  MAX_CALLERS = 64
+};
 
 static Py_ssize_t extra_index = -1, name_index = -1;
 
@@ -73,7 +79,8 @@ static uintptr_t call_accepts(PyObject* code) {
   bool foreign = answer && PyTuple_Check(answer) && PyTuple_GET_SIZE(answer);
   PyObject* name = foreign ? PyTuple_GET_ITEM(answer, 0) : answer;
   bool named = name && PyUnicode_Check(name);
-  int accepted = answer && !named ? PyObject_IsTrue(answer) : 1;
+  bool starter = answer == Py_Ellipsis;
+  int accepted = answer && !named ? !starter && PyObject_IsTrue(answer) : 1;
   st_drop_error();
   if (named)
     set_name(code, name);
@@ -82,7 +89,8 @@ static uintptr_t call_accepts(PyObject* code) {
   Py_DECREF(accepts);
   PyErr_Restore(type, value, traceback);
   st_hooks.some_foreign |= foreign;
-  return (accepted ? ACCEPTED : 0) | (foreign ? FOREIGN : 0);
+  return (accepted ? ACCEPTED : 0) | (foreign ? FOREIGN : 0) |
+         (starter ? STARTER : 0);
 }
 
 /* Sets *verdict to the stored verdict on the code.  Returns false if this
@@ -107,6 +115,11 @@ bool st_code_accepted(PyObject* code) {
      * calls `accepts` again. */
     PyErr_Clear();
   return verdict & ACCEPTED;
+}
+
+bool st_code_is_starter(PyObject* code) {
+  uintptr_t verdict;
+  return find_verdict(code, &verdict) && verdict & STARTER;
 }
 
 enum st_caller st_code_as_caller(PyObject* code) {

@@ -4,11 +4,15 @@
  * The results are stored in the code object itself, in two slots of its "extra"
  * data.  So they are freed with the code, and no table has to be searched.
  *
- *   generation of the tracer << 2 | foreign << 1 | accepted    0: not known
+ *   generation of the tracer << 3 | starter << 2 | foreign << 1 | accepted
+ *                                                   0: not known
  *   the name of its slices, a str                   NULL: its qualified name
  *
  * Foreign code (option my_code) is recorded only where the program's own code
  * calls it.  The function returns the name of foreign code in a tuple.
+ *
+ * A starter has no slices, but the C functions that it calls have: it starts a
+ * thread's function, which may be one.  The function returns `...` for it.
  *
  * Each start of the tracer has a new generation, for which the function is
  * called again.
@@ -25,6 +29,8 @@ bool st_code_filter_start(void);
 /* Returns whether calls of this code object are traced.  Calls the Python
  * function `accepts` once for each code object. */
 bool st_code_accepted(PyObject* code);
+/* Returns whether the code is known as a starter. */
+bool st_code_is_starter(PyObject* code);
 enum st_caller {
   ST_CALLER_OWN,     /* The program's own code, or code that is not known. */
   ST_CALLER_FOREIGN, /* Foreign code. */

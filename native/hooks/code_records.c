@@ -154,7 +154,9 @@ struct st_code_record* st_code_record_get(PyObject* code) {
   r->name = text_of(st_code_name(code));
   r->file = text_of(((PyCodeObject*)code)->co_filename);
   r->was_off = state == ST_CODE_OFF;
-  r->may_block = state != ST_CODE_NEVER && st_code_may_block(code);
+  r->starter = st_code_is_starter(code);
+  r->may_block =
+      r->starter || (state != ST_CODE_NEVER && st_code_may_block(code));
   atomic_store_explicit(&r->state, state, memory_order_relaxed);
   uint32_t number = atomic_load_explicit(&count, memory_order_relaxed);
   atomic_store_explicit(&count, number + 1, memory_order_release);

@@ -38,6 +38,8 @@ struct st_code_record {
   /* This code contains the name of a function that may block (call_sites.h),
    * but the interpreter does not report the calls that it makes yet. */
   bool may_block;
+  /* The code is a starter (code_filter.h); its state is NEVER. */
+  bool starter;
   /* The interpreter reports the calls that this code makes (c_calls.h). */
   bool reports_calls;
   uint32_t short_row; /* The number of short calls since the last long call. */

@@ -22,8 +22,15 @@ static void forget_own(void) {
   st_thread_shown = NULL;
 }
 
+void st_shown_cut_c_calls(struct st_shown_calls* s, uint32_t depth) {
+  struct st_c_calls* c = &s->c_calls;
+  while (c->depth > depth)
+    Py_CLEAR(c->open[--c->depth].name);
+}
+
 static void forget(struct st_shown_calls* s) {
   s->depth = s->begun = s->sampled = 0;
+  st_shown_cut_c_calls(s, 0);
   s->c_calls = (struct st_c_calls){0};
   s->collection = (struct st_collection){0};
   s->cpu = (struct st_cpu_time){0};

@@ -95,6 +95,7 @@ struct st_c_call {
   uint64_t frame; /* The address of the calling frame. */
   uint64_t begin, cpu_ns;
   struct st_call_site* site;
+  PyObject* name; /* A strong reference, or NULL. */
 };
 
 /* A wait that samples have found.  It is open if `site` is set. */
@@ -207,6 +208,8 @@ void st_shown_note_event(struct st_shown_calls* s, uint64_t now);
  * result. */
 uint64_t st_shown_thread_time_us(struct st_shown_calls* s, uint64_t begin_cpu,
                                  uint64_t begin, uint64_t end);
+/* Removes the open calls of C functions deeper than `depth`. */
+void st_shown_cut_c_calls(struct st_shown_calls* s, uint32_t depth);
 /* Sets *track to the track of a thread.  NULL means the own track of the
  * calling thread.  Returns false if the thread has no track. */
 bool st_shown_track(struct st_shown_calls* s, PyObject** track);

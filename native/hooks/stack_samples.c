@@ -273,7 +273,7 @@ static int real_stack(const struct st_shown_calls* s,
 static void add_wait(struct st_shown_calls* s,
                      const struct st_stack_sample* from) {
   struct st_code_record* r = st_code_record_find(from->frames[0].code);
-  if (!r || r->state == ST_CODE_NEVER)
+  if (!r || (r->state == ST_CODE_NEVER && !r->starter))
     return;
   uint64_t first =
       (uint64_t)(uintptr_t)((PyCodeObject*)r->code)->co_code_adaptive;

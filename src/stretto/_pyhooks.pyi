@@ -28,7 +28,8 @@ def start(
     Args:
         accepts: called once for each code object, with the name of the module whose code runs;
             returns whether to trace it, or a str: the name of its slices instead of the qualified
-            name. An exception counts as True. None traces everything.
+            name. With `...` only the C functions that it calls have slices, if auto detail is on.
+            An exception counts as True. None traces everything.
         min_duration_ns: shorter calls are not recorded.
         max_depth: deeper calls are only counted.
         c_functions: whether to record functions and methods written in C, too, if they are called

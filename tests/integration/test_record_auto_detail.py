@@ -206,6 +206,42 @@ def test_forked_children_are_recorded_with_auto_detail(folder: Path) -> None:
     assert sum(s.name == "in_parent" for s in trace.slices) == 1
 
 
+def test_c_function_that_a_thread_starts_with_is_shown_if_it_blocks(
+    folder: Path, oracle: Any
+) -> None:
+    script = folder / "starts.py"
+    script.write_text(
+        "import multiprocessing, threading, time\n"
+        "def start(kind, name, target, *args, **options):\n"
+        "    started = kind(target=target, name=name, args=args, **options)\n"
+        "    started.start()\n"
+        "    return started\n"
+        "def python(): pass\n"
+        "if __name__ == '__main__':\n"
+        "    thread, process = threading.Thread, multiprocessing.get_context('fork').Process\n"
+        "    start(thread, 'first', time.sleep, 0.05).join()\n"  # sleep: the slice has this length
+        "    for target in (python, python, sorted, sorted, sorted):\n"
+        "        start(thread, 'short', target, *[''][:target is sorted]).join()\n"
+        "    lock = threading.Lock()\n"
+        "    lock.acquire()\n"
+        "    start(thread, 'held', lock.acquire, daemon=True)\n"
+        "    start(thread, 'last', time.sleep, 0.05).join()\n"  # sleep: see above
+        "    start(process, 'child', time.sleep, 0.05).join()\n"  # sleep: see above
+    )
+    run = record(folder / "starts.pftrace", "--auto", str(script))
+    found = oracle(run.trace).query(
+        "select process.name, thread.name, slice.name, dur >= 50000000 from slice"
+        " join thread_track on track_id = thread_track.id join thread using (utid)"
+        " join process using (upid) where depth = 0 and slice.name glob '*.*'"
+    )
+    assert sorted(row for row in found if row[2] in ("time.sleep", "_thread.lock.acquire")) == [
+        ("starts.py", "first", "time.sleep", 1),
+        ("starts.py", "held", "_thread.lock.acquire", 1),
+        ("starts.py", "last", "time.sleep", 1),
+        ("starts.py child", "MainThread", "time.sleep", 1),
+    ]
+
+
 def test_slices_end_where_exec_replaces_the_program(folder: Path) -> None:
     script = folder / "replaces.py"
     script.write_text(

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from types import CodeType
     from typing import Any
 
-    Choice = Callable[[CodeType, str | None], str | tuple[str] | None]
+    from stretto.profilers.functions import Choice
 
 category = stretto.Category("python.managers", "context managers made of generators", ["slow"])
 
@@ -63,7 +63,7 @@ class _Lane:
         category.end(track=self._track, timestamp=now)
 
 
-_choose: Choice = functions.code_choice()
+_choose: Callable[[CodeType, str | None], Choice] = functions.code_choice()
 
 
 def _make_lane(manager: Any, created: int) -> _Lane | bool:

@@ -73,6 +73,17 @@ _FOLDED: dict[str | None, tuple[str, ...]] = {
 }
 """Beginnings of the qualified names of folded functions, by module."""
 
+_STARTERS = {
+    ("threading", "Thread.run"),
+    ("concurrent.futures.thread", "_WorkItem.run"),
+    ("multiprocessing.process", "BaseProcess.run"),
+}
+
+
+def is_starter(code: CodeType, module: str | None) -> bool:
+    """Whether the code is folded, and calls a function of the program that may be written in C."""
+    return (module, code.co_qualname) in _STARTERS
+
 
 def is_body(code: CodeType) -> bool:
     """Whether the code is the body of a module that was loaded from a file."""

@@ -18,14 +18,16 @@ from stretto.client import fork, postponed
 from stretto.client.track_event import slots
 from stretto.profilers.code_filter import CodeFilter
 from stretto.profilers.code_names import code_name
-from stretto.profilers.folded_code import FOLDED, IMPORTS, is_folded
+from stretto.profilers.folded_code import FOLDED, IMPORTS, is_folded, is_starter
 from stretto.profilers.patch import Patch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from types import CodeType
+    from types import CodeType, EllipsisType
     from typing import Any
+
+    Choice = str | tuple[str] | EllipsisType | None
 
 category = stretto.Category("python.functions", "calls of Python functions", ["slow"])
 
@@ -142,14 +144,17 @@ def _filter(options: FunctionOptions) -> CodeFilter:
 
 def _code_choice(
     options: FunctionOptions, accepts: CodeFilter
-) -> Callable[[CodeType, str | None], str | tuple[str] | None]:
+) -> Callable[[CodeType, str | None], Choice]:
     """Return a function that returns the name of a code object's slices; None for no slices.
 
-    With `my_code`, the name is in a tuple if the code is installed code.
+    It returns `...` if only the C functions that the code calls have slices. With `my_code`, the
+    name is in a tuple if the code is installed code.
     """
 
-    def choose(code: CodeType, module: str | None) -> str | tuple[str] | None:
-        if is_folded(code, module, options.imports) or not accepts(code, module):
+    def choose(code: CodeType, module: str | None) -> Choice:
+        if is_folded(code, module, options.imports):
+            return ... if is_starter(code, module) and accepts(code, module) else None
+        if not accepts(code, module):
             return None
         name = code_name(code, module)
         return (name,) if options.my_code and is_installed(code.co_filename) else name
@@ -208,8 +213,7 @@ _tracer = _Tracer()
 
 def _before_end(*_: object, **__: object) -> bool:
     if not postponed.is_waiting():  # An unconnected child has no slices.
-        publish_totals()
-        _pyhooks.suspend()
+        finish()
     return True
 
 
@@ -247,7 +251,7 @@ def has_auto_detail() -> bool:
     return _tracer.options.auto_detail and CAN_SWITCH_OFF
 
 
-def code_choice() -> Callable[[CodeType, str | None], str | tuple[str] | None]:
+def code_choice() -> Callable[[CodeType, str | None], Choice]:
     """Return the function that chooses and names code objects, for sessions that start now."""
     return _code_choice(_tracer.options, _filter(_tracer.options))
 
@@ -292,10 +296,12 @@ def share_totals() -> int:
     return _pyhooks.share_totals() if _tracer.options.auto_detail else -1
 
 
-def publish_totals() -> None:
-    """With auto detail: bring the totals that the recorder reads up to date.
+def finish() -> None:
+    """With auto detail: end all slices, and bring the totals that the recorder reads up to date.
 
-    Also writes an event with the period of the stack samples into the trace.
+    Also writes an event with the period of the stack samples into the trace. Called while the
+    session still runs: calls of C functions are written only when they end.
     """
     if _tracer.options.auto_detail and _pyhooks.running():
         _pyhooks.publish_totals()
+        _pyhooks.suspend()

@@ -15,7 +15,7 @@ import pytest
 import stretto
 from stretto.base.errors import ConfigError
 from stretto.profilers.code_names import code_name
-from stretto.profilers.folded_code import is_folded
+from stretto.profilers.folded_code import is_folded, is_starter
 from stretto.profilers.functions import FunctionOptions
 from tests.support.call_slices import recorded
 
@@ -93,6 +93,12 @@ def test_machinery_of_imports_threads_and_event_loops_is_folded(
 ) -> None:
     results = [is_folded(code, module, imports) for imports in ("full", "folded", "off")]
     assert results == [False, folded, off]
+
+
+def test_function_that_calls_the_target_of_a_thread_is_a_starter() -> None:
+    assert is_starter(function("Thread.run"), "threading")
+    assert not is_starter(function("Thread.join"), "threading")
+    assert not is_starter(function("Thread.run"), "shop")
 
 
 def test_unknown_mode_of_imports_is_refused() -> None:

@@ -231,7 +231,7 @@ def _disconnect(workspace: Workspace) -> None:
     from stretto.profilers import functions
 
     problems = _problems()
-    functions.publish_totals()
+    functions.finish()
     if _backend is not None:
         if not _backend.connected and os.path.exists(workspace.fork_socket):
             problems.append("it closed all its descriptors, ours too: recorded up to there")
