@@ -153,6 +153,12 @@ struct st_life* st_lives_suspend(struct st_lives* lives, PyObject* object,
   return life;
 }
 
+void st_lives_wait(struct st_lives* lives, struct st_life* life,
+                   PyObject* object, uint64_t now) {
+  if (lives->table.every)
+    look(lives, life, object, now, false);
+}
+
 void st_lives_finish(struct st_lives* lives, struct st_life* life,
                      PyObject* object, uint64_t now) {
   PyObject* lane = Py_NewRef(life->lane ? life->lane : Py_None);

@@ -5,8 +5,9 @@
  *
  *   look(lane, object, created, looked, suspended, now, resumes) -> lane
  *                     called before a step that needs a look (`resumes` is
- *                     True), and at the end of a recording (`resumes` is
- *                     False); returns the lane for the next call
+ *                     True), at the end of a recording and, if `every` is set,
+ *                     after each step (`resumes` is False); returns the lane
+ *                     for the next call
  *   end(lane, object, created, looked, now)
  *                     called when the object's life ends
  *
@@ -57,6 +58,12 @@ void st_lives_resume(struct st_lives* lives, struct st_life* life,
  * none. */
 struct st_life* st_lives_suspend(struct st_lives* lives, PyObject* object,
                                  uint64_t now);
+/* Handles the end of a step that wasn't the last one.  If `every` is set, looks
+ * at the object: the trace is sorted piece by piece then, so the begin of a long
+ * wait must not be written at its end.  May run Python code that ends the life.
+ */
+void st_lives_wait(struct st_lives* lives, struct st_life* life,
+                   PyObject* object, uint64_t now);
 /* Ends the life of an object. */
 void st_lives_finish(struct st_lives* lives, struct st_life* life,
                      PyObject* object, uint64_t now);

@@ -165,8 +165,12 @@ void st_task_step_ended(PyObject* task, uint64_t now) {
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
   struct st_life* life = st_lives_suspend(&tasks, task, now);
-  if (life && is_done(task) && (life = st_life_find(&tasks.table, task)))
+  bool done = life && is_done(task);
+  life = life ? st_life_find(&tasks.table, task) : NULL;
+  if (life && done)
     finish(life, task, now);
+  else if (life)
+    st_lives_wait(&tasks, life, task, now);
   Py_DECREF(task);
   PyErr_Restore(type, value, traceback);
 }
@@ -210,8 +214,11 @@ static PyObject* task_resumes(PyObject* Py_UNUSED(module), PyObject* task) {
 }
 
 static PyObject* task_suspends(PyObject* Py_UNUSED(module), PyObject* task) {
-  if (tasks.table.count)
-    st_lives_suspend(&tasks, task, st_hooks.api->now());
+  uint64_t now = st_hooks.api->now();
+  struct st_life* life =
+      tasks.table.count ? st_lives_suspend(&tasks, task, now) : NULL;
+  if (life)
+    st_lives_wait(&tasks, life, task, now);
   Py_RETURN_NONE;
 }
 

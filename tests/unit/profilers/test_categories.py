@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+import stretto
 from stretto.profilers import asyncio_tasks, exceptions, log
 from stretto.profilers import gc as gc_profiler
 from tests.support.call_slices import BEGIN, END, INSTANT, recorded
@@ -435,6 +436,29 @@ class TestAsyncioTasks:
         assert [e.flows for e in events] == [parents, parents, kids, kids, kids, parents]
         assert [e.terminating_flows for e in events] == [[], [], [], [], [], kids]
         assert {e.track for e in events} == {0}
+
+    def test_wait_of_a_task_is_written_when_it_begins(self) -> None:
+        """With `--full` the trace processor doesn't sort events that come much later."""
+
+        async def waits(future: asyncio.Future[None]) -> None:
+            await future
+
+        async def main() -> None:
+            future = asyncio.get_running_loop().create_future()
+            task = asyncio.create_task(waits(future))
+            for _ in range(3):
+                await asyncio.sleep(0)
+            stretto.instant("meanwhile", track=stretto.thread_track())
+            future.set_result(None)
+            await task
+
+        with recorded("python", "python.asyncio") as result:
+            asyncio.run(main())
+        events = result.events
+        meanwhile = next(i for i, event in enumerate(events) if event.name == "meanwhile")
+        on_future = [i for i, event in enumerate(events) if event.args.get("on") == "Future"]
+        assert on_future
+        assert on_future[0] < meanwhile
 
     @pytest.mark.skipif(sys.version_info < (3, 14), reason="asyncio's call graph is new in 3.14")
     def test_steps_of_a_task_contain_the_name_of_the_task_that_awaits_it(self) -> None:
