@@ -36,6 +36,9 @@ static void scan_packet(struct st_trace_scan* s, const uint8_t* data,
     else if (f.number == ST_FIELD_TRACE_PACKET_TRACK_DESCRIPTOR && delimited &&
              s->on_descriptor)
       s->on_descriptor(s->context, f.data, f.size);
+    else if (f.number == ST_FIELD_TRACE_PACKET_COMPRESSED_PACKETS &&
+             delimited && s->on_compressed)
+      s->on_compressed(s->context, f.data, f.size);
     else if (f.number == ST_FIELD_TRACE_PACKET_PREVIOUS_PACKET_DROPPED)
       s->drops += !delimited && (f.value & ST_LOSS_SMB_FULL);
     else if (f.number == ST_FIELD_TRACE_PACKET_TIMESTAMP && !delimited)

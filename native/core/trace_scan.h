@@ -5,7 +5,8 @@
  *
  * It walks over complete packets (0a, length, packet).  It counts packets with
  * a track event, and packets that mark a loss because shared memory was full.
- * It calls functions for TrackDescriptors and source locations.  It stops at
+ * It calls functions for TrackDescriptors, source locations and compressed
+ * packets.  It stops at
  * the first incomplete packet, where the caller continues with more data.  It
  * accepts any bytes, and reads none outside of them.
  */
@@ -22,8 +23,10 @@ struct st_trace_scan {
    * incremental state of the sequence.  This is the boot time in ns of the
    * earliest such packet in the trace; UINT64_MAX if there is none. */
   uint64_t first_ns;
-  /* Called for TrackDescriptors and interned SourceLocations; may be NULL. */
+  /* Called for TrackDescriptors, for packets that are compressed by deflate and
+   * for interned SourceLocations; may be NULL. */
   void (*on_descriptor)(void* context, const uint8_t* data, size_t size);
+  void (*on_compressed)(void* context, const uint8_t* data, size_t size);
   void (*on_location)(void* context, const uint8_t* data, size_t size);
   void* context;
 };

@@ -4,7 +4,7 @@
  * order, at nearly the same time.  So a sampler copies all the parts that it
  * expects to need by one call:
  *
- *   fetch     thread state | stack chunk | thread state again
+ *   fetch     thread state | stack chunk | stack chunk again
  *   read      from these copies, or by a further system call
  *
  * The process is not stopped, and nothing is written to it.  The caller must
@@ -19,7 +19,7 @@
 
 #include "probes/stack_reader.h"
 
-enum { ST_PROCESS_MAX_PARTS = 4 };
+enum { ST_PROCESS_MAX_PARTS = 5 };
 
 /* A copy of the memory at [start, start + size).  The caller owns `bytes`. */
 struct st_memory_part {

@@ -14,6 +14,10 @@ enum {
   LIST_PERIOD_NS = 50 * 1000 * 1000,
   /* The time from the start of a run until it ends because of new frames. */
   NEW_FRAMES_NS = 5 * 1000 * 1000,
+  /* The number of attempts to read the stack of a thread, which runs meanwhile;
+   * for a sample and for a dump. */
+  SAMPLE_TRIES = 20,
+  DUMP_TRIES = 100,
   MAX_LINE_TABLE = 1 << 20,
   MAX_PACKET = 64,
   PACKET_FIELD = 1,
@@ -121,11 +125,13 @@ static uint32_t frame_number(struct st_python_sampler* s,
 }
 
 /* Reads the stack of a thread into s->numbers, the outermost frame first.
- * Returns its depth or a negative error. */
+ * Returns its depth, or a negative error if all attempts have failed. */
 static int read_stack(struct st_python_sampler* s,
-                      struct st_thread_place* place, uint64_t* next) {
-  int depth = st_thread_sample(&s->target.layout.stack, &s->memory, place, next,
-                               s->frames);
+                      struct st_thread_place* place, int tries) {
+  int depth = ST_STACK_TORN;
+  while (depth == ST_STACK_TORN && tries-- > 0)
+    depth =
+        st_thread_sample(&s->target.layout.stack, &s->memory, place, s->frames);
   for (int i = 0; i < depth; i++) {
     uint32_t number = frame_number(s, &s->frames[i]);
     if (!number) {
@@ -159,8 +165,7 @@ static void write_packet(struct st_python_sampler* s, uint64_t tid,
 /* Takes a sample of a thread.  Returns false if the thread has ended. */
 static bool sample_thread(struct st_python_sampler* s,
                           struct st_python_thread* t) {
-  uint64_t next;
-  int depth = read_stack(s, &t->place, &next);
+  int depth = read_stack(s, &t->place, SAMPLE_TRIES);
   if (depth == ST_THREAD_GONE)
     return false;
   s->stats.torn += depth == ST_STACK_TORN;
@@ -292,12 +297,10 @@ bool st_python_sampler_dump(struct st_python_sampler* s, st_visit_stack visit,
                             void* self) {
   if (!st_python_threads_list(&s->threads, &s->target))
     return false;
-  uint64_t holder = gil_holder(s), next;
+  uint64_t holder = gil_holder(s);
   for (int i = 0; i < s->threads.count; i++) {
     struct st_thread_place* place = &s->threads.all[i].place;
-    int depth = ST_STACK_TORN;
-    for (int tries = 0; tries < 100 && depth == ST_STACK_TORN; tries++)
-      depth = read_stack(s, place, &next);
+    int depth = read_stack(s, place, DUMP_TRIES);
     struct st_thread_stack stack = {place->state, place->native_id, depth,
                                     place->state == holder, s->numbers};
     if (depth != ST_THREAD_GONE && !visit(self, &stack))

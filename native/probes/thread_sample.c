@@ -15,6 +15,7 @@ struct copies {
   uint8_t control[16];
   uint8_t chunk[ST_CHUNK_WINDOW];
   uint8_t pointer[POINTER_BYTES];
+  uint8_t chunk_again[ST_CHUNK_WINDOW];
 };
 
 static uint64_t word_of(const uint8_t* bytes, size_t offset) {
@@ -46,6 +47,8 @@ static bool fetch(const struct st_stack_layout* layout,
       (struct st_memory_part){place->chunk, place->chunk_bytes, copies->chunk};
   parts[count++] = (struct st_memory_part){pointer_address(layout, place),
                                            POINTER_BYTES, copies->pointer};
+  parts[count++] = (struct st_memory_part){place->chunk, place->chunk_bytes,
+                                           copies->chunk_again};
   return st_process_fetch(process, parts, count) == count;
 }
 
@@ -82,8 +85,24 @@ static void grow(struct st_process_memory* process,
     place->chunk_bytes = ST_CHUNK_WINDOW;
 }
 
+/* Returns whether a frame is the same in both copies of the chunk, or outside
+ * of them. */
+static bool is_steady(const struct st_stack_layout* layout,
+                      const struct st_thread_place* place,
+                      const struct copies* copies, uint64_t frame) {
+  uint64_t at = frame - place->chunk;
+  uint64_t code = at + layout->frame_code, back = at + layout->frame_previous;
+  if (at >= place->chunk_bytes || code + 8 > place->chunk_bytes ||
+      back + 8 > place->chunk_bytes)
+    return true;
+  return word_of(copies->chunk, code) == word_of(copies->chunk_again, code) &&
+         word_of(copies->chunk, back) == word_of(copies->chunk_again, back);
+}
+
 static int read_frames(const struct st_stack_layout* layout,
                        struct st_process_memory* process,
+                       const struct st_thread_place* place,
+                       const struct copies* copies,
                        const struct st_stack_thread* thread,
                        struct st_sampled_frame* out) {
   struct st_stack_frame frames[ST_STACK_MAX_DEPTH];
@@ -91,7 +110,8 @@ static int read_frames(const struct st_stack_layout* layout,
   int depth = st_stack_read(layout, &source, thread, frames);
   for (int i = 0; i < depth; i++) {
     out[i].code = frames[i].code;
-    if (!st_stack_read_instruction(layout, &source, &frames[i],
+    if (!is_steady(layout, place, copies, frames[i].address) ||
+        !st_stack_read_instruction(layout, &source, &frames[i],
                                    &out[i].instruction))
       return ST_STACK_TORN;
   }
@@ -109,14 +129,11 @@ static bool is_at(const struct st_stack_layout* layout,
 }
 
 /* Finds and copies the data of a thread whose `place` is not correct any more.
- * Returns 0 or an error.  *next is stored as by st_thread_sample. */
+ * Returns 0 or an error. */
 static int relocate(const struct st_stack_layout* layout,
                     struct st_process_memory* process,
-                    struct st_thread_place* place, uint64_t* next,
-                    struct copies* copies) {
-  if (!find(layout, process, place) ||
-      !st_process_read(process->pid, place->state + layout->thread_next, next,
-                       sizeof *next))
+                    struct st_thread_place* place, struct copies* copies) {
+  if (!find(layout, process, place))
     return ST_THREAD_GONE;
   bool is_whole =
       fetch(layout, process, place, copies) && is_at(layout, place, copies);
@@ -125,22 +142,22 @@ static int relocate(const struct st_stack_layout* layout,
 
 int st_thread_sample(const struct st_stack_layout* layout,
                      struct st_process_memory* process,
-                     struct st_thread_place* place, uint64_t* next,
+                     struct st_thread_place* place,
                      struct st_sampled_frame* frames) {
   struct copies copies;
   bool is_known = place->chunk_bytes &&
                   fetch(layout, process, place, &copies) &&
                   is_at(layout, place, &copies);
-  int error = is_known ? 0 : relocate(layout, process, place, next, &copies);
+  int error = is_known ? 0 : relocate(layout, process, place, &copies);
   if (error)
     return error == ST_STACK_TORN && !place->chunk ? 0 : error;
-  *next = word_of(copies.state, layout->thread_next);
   struct st_stack_thread thread = {
       .frame = layout->has_control_frame
                    ? word_of(copies.control, layout->control_frame)
                    : word_of(copies.state, layout->thread_frame)};
   if (thread.frame != word_of(copies.pointer, 0))
     return ST_STACK_TORN;
+  int depth = read_frames(layout, process, place, &copies, &thread, frames);
   grow(process, place, thread.frame);
-  return read_frames(layout, process, &thread, frames);
+  return depth;
 }

@@ -2,12 +2,14 @@
  * one system call.
  *
  *   place:   the addresses at which the last sample found the thread's data
- *   fetch:   thread state | control frame | stack chunk | frame pointer again
+ *   fetch:   thread state | control frame | stack chunk | frame pointer again |
+ *            stack chunk again
  *
  * The control frame exists in CPython 3.11 and 3.12 only.  The thread runs
  * during the copy.  If its innermost frame was not the same before and after
- * the chunk was copied, the sample is torn, which is an error.  Frames outside
- * the chunk (generators, older chunks) are read by further system calls.
+ * the chunk was copied, or a frame is not the same in both copies of the chunk,
+ * the sample is torn, which is an error.  Frames outside the chunk (generators,
+ * older chunks) are read by further system calls.
  */
 #pragma once
 
@@ -42,9 +44,8 @@ struct st_sampled_frame {
 
 /* Reads the stack of a thread, the innermost frame first.  `frames` has room
  * for ST_STACK_MAX_DEPTH.  Returns the number of frames, or a negative
- * ST_STACK_ or ST_THREAD_ error.  Stores the address of the next thread state
- * in *next, except for ST_THREAD_GONE. */
+ * ST_STACK_ or ST_THREAD_ error. */
 int st_thread_sample(const struct st_stack_layout* layout,
                      struct st_process_memory* process,
-                     struct st_thread_place* place, uint64_t* next,
+                     struct st_thread_place* place,
                      struct st_sampled_frame* frames);

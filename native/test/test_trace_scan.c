@@ -9,7 +9,7 @@
 
 static uint8_t trace[1024];
 static size_t size;
-static size_t descriptors;
+static size_t descriptors, compressed;
 static char last[64];
 
 static void on_descriptor(void* context, const uint8_t* data, size_t length) {
@@ -19,10 +19,18 @@ static void on_descriptor(void* context, const uint8_t* data, size_t length) {
   descriptors++;
 }
 
+static void on_compressed(void* context, const uint8_t* data, size_t length) {
+  CHECK(context == last);
+  CHECK(length == 6 && !memcmp(data, "packed", 6));
+  compressed++;
+}
+
 static struct st_trace_scan scan(size_t length, size_t* parsed) {
-  struct st_trace_scan s = {
-      .first_ns = UINT64_MAX, .on_descriptor = on_descriptor, .context = last};
-  descriptors = 0;
+  struct st_trace_scan s = {.first_ns = UINT64_MAX,
+                            .on_descriptor = on_descriptor,
+                            .on_compressed = on_compressed,
+                            .context = last};
+  descriptors = compressed = 0;
   *parsed = st_trace_scan(&s, trace, length);
   return s;
 }
@@ -42,11 +50,12 @@ static void events_are_counted_and_descriptors_found(void) {
   add_packet(ST_FIELD_TRACE_PACKET_TRACK_DESCRIPTOR, "one");
   add_packet(ST_FIELD_TRACE_PACKET_TRACK_EVENT, "event");
   add_packet(ST_FIELD_TRACE_PACKET_TRACK_DESCRIPTOR, "two");
-  add_packet(ST_FIELD_TRACE_PACKET_TRACE_CONFIG, "config");
+  add_packet(ST_FIELD_TRACE_PACKET_COMPRESSED_PACKETS, "packed");
   size_t parsed;
   struct st_trace_scan s = scan(size, &parsed);
   CHECK_EQ(parsed, size);
   CHECK_EQ(s.packets, 5);
+  CHECK_EQ(compressed, 1);
   CHECK_EQ(s.track_events, 2);
   CHECK_EQ(descriptors, 2);
   CHECK(!strcmp(last, "two"));

@@ -1031,8 +1031,13 @@ class ArrowTable:
 def tokenize(data: bytes | bytearray | memoryview, /) -> tuple[int, int]:
     """Count the packets of a trace; return (packets, bytes parsed)."""
 
-def scan_trace(data: bytes | bytearray | memoryview, /) -> tuple[int, int, int, int, list[bytes]]:
-    """Return the contents of a trace: (track events, drops, time, bytes parsed, TrackDescriptors).
+def scan_trace(
+    data: bytes | bytearray | memoryview, /
+) -> tuple[int, int, int, int, list[bytes], list[bytes]]:
+    """Return the contents of a trace.
+
+    They are (track events, drops, time, bytes parsed, packets compressed by deflate,
+    TrackDescriptors).
 
     The time is the timestamp of the first packet after which the events of some sequence can be
     read; 2**64 - 1 if there is no such packet. A drop is a place where events are missing because

@@ -12,7 +12,7 @@ import logging, os, subprocess, sys, time
 import stretto
 
 def spend(name):
-    end = time.process_time() + 0.5
+    end = time.process_time() + 1
     while time.process_time() < end:
         pass
 
@@ -30,7 +30,7 @@ if os.fork() == 0:
 os.wait()
 parent()
 if "isolated" in sys.argv:
-    alone = "def alone():\\n for _ in range(10**8): pass\\nalone()"
+    alone = "def alone():\\n for _ in range(3 * 10**7): pass\\nalone()"
     subprocess.run([sys.executable, "-I", "-c", alone])
 """
 

@@ -40,36 +40,51 @@ static PyObject* tokenize(PyObject* Py_UNUSED(module), PyObject* data) {
   return Py_BuildValue("nn", packets, size);
 }
 
-static void add_descriptor(void* list, const uint8_t* data, size_t size) {
+/* The bytes of some packets, as lists. */
+struct found {
+  PyObject *compressed, *descriptors;
+};
+
+static void add_bytes(PyObject* list, const uint8_t* data, size_t size) {
   if (PyErr_Occurred())
     return;
-  PyObject* descriptor =
+  PyObject* bytes =
       PyBytes_FromStringAndSize((const char*)data, (Py_ssize_t)size);
-  if (descriptor)
-    PyList_Append(list, descriptor);
-  Py_XDECREF(descriptor);
+  if (bytes)
+    PyList_Append(list, bytes);
+  Py_XDECREF(bytes);
+}
+
+static void add_descriptor(void* found, const uint8_t* data, size_t size) {
+  add_bytes(((struct found*)found)->descriptors, data, size);
+}
+
+static void add_compressed(void* found, const uint8_t* data, size_t size) {
+  add_bytes(((struct found*)found)->compressed, data, size);
 }
 
 static PyObject* scan_trace(PyObject* Py_UNUSED(module), PyObject* data) {
   Py_buffer trace;
   if (!st_bind_bytes(data, "data", &trace))
     return NULL;
-  PyObject* descriptors = PyList_New(0);
+  struct found found = {PyList_New(0), PyList_New(0)};
   struct st_trace_scan scan = {.first_ns = UINT64_MAX,
                                .on_descriptor = add_descriptor,
-                               .context = descriptors};
+                               .on_compressed = add_compressed,
+                               .context = &found};
   size_t parsed = 0;
-  if (descriptors)
+  if (found.compressed && found.descriptors)
     parsed = st_trace_scan(&scan, trace.buf, (size_t)trace.len);
   PyBuffer_Release(&trace);
-  if (!descriptors || PyErr_Occurred()) {
-    Py_XDECREF(descriptors);
+  if (PyErr_Occurred()) {
+    Py_XDECREF(found.compressed);
+    Py_XDECREF(found.descriptors);
     return NULL;
   }
-  return Py_BuildValue("KKKnN", (unsigned long long)scan.track_events,
+  return Py_BuildValue("KKKnNN", (unsigned long long)scan.track_events,
                        (unsigned long long)scan.drops,
                        (unsigned long long)scan.first_ns, (Py_ssize_t)parsed,
-                       descriptors);
+                       found.compressed, found.descriptors);
 }
 
 static void add_location(void* set, const uint8_t* data, size_t size) {

@@ -73,7 +73,7 @@ class _Counter:
 
     def add(self, piece: bytes) -> None:
         data = self._rest + piece
-        self._rest = data[self.contents.add(data) :]
+        self._rest = data[self.contents.add(data, inflate=False) :]
 
     def inflate(self, data: bytes) -> bytes:
         inflated = zlib.decompress(data)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import zlib
 
 from stretto.protos.trace import (
     ProcessDescriptor,
@@ -27,7 +28,9 @@ def test_tracks_of_the_first_process_are_expanded() -> None:
             packet(uuid=3, process=ProcessDescriptor(pid=19)),
         ]
     ).encode()
-    for start in (trace, trace[:-1]):
+    packed = TracePacket(compressed_packets=zlib.compress(trace))
+    compressed = Trace(packet=[packed]).encode()
+    for start in (trace, trace[:-1], compressed):
         (command,) = json.loads(startup_commands(start))
         assert command["id"] == "dev.perfetto.ExpandTracksByRegex"
         (pattern,) = command["args"]
@@ -40,3 +43,7 @@ def test_trace_without_a_process_has_no_startup_commands() -> None:
     assert startup_commands(b"") == ""
     assert startup_commands(b'{"traceEvents": []}') == ""
     assert startup_commands(Trace(packet=[packet(uuid=1)]).encode()) == ""
+
+
+def test_damaged_compressed_packet_has_no_startup_commands() -> None:
+    assert startup_commands(Trace(packet=[TracePacket(compressed_packets=b"x")]).encode()) == ""

@@ -68,6 +68,8 @@ def make_config(options: RecordingOptions, *, to_file: bool) -> TraceConfig:
     if options.duration_ms and not options.attach:
         # The duration of an attached recording begins with the attachment.
         config.duration_ms = options.duration_ms
+    if options.sample_ns:  # Samples become a fifth of their size.
+        config.compression_type = TraceConfig.COMPRESSION_TYPE_DEFLATE
     if options.stream:
         _stream(config, options)
     else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import zlib
 
 from stretto import _native
 from stretto.protos.trace import TrackDescriptor
@@ -33,9 +34,19 @@ class Contents:
         self._counted = 0  # Size of the counted packets of the file, in bytes.
         self._step = STEP_BYTES
 
-    def add(self, data: bytes | bytearray | memoryview) -> int:
-        """Count the complete packets at the start of `data`; return their size in bytes."""
-        events, drops, first_ns, parsed, descriptors = _native.scan_trace(data)
+    def add(self, data: bytes | bytearray | memoryview, *, inflate: bool = True) -> int:
+        """Count the complete packets at the start of `data`.
+
+        Args:
+            data: encoded packets.
+            inflate: whether to count the packets inside compressed ones.
+
+        Returns:
+            The size of the packets in bytes.
+        """
+        events, drops, first_ns, parsed, compressed, descriptors = _native.scan_trace(data)
+        for packets in compressed if inflate else ():
+            self.add(zlib.decompress(packets), inflate=False)
         self.first_ns = min(self.first_ns, first_ns)
         self.events += events
         self.drops += drops

@@ -127,7 +127,7 @@ def test_functions_of_a_process_that_has_just_ended_have_names() -> None:
     source = """
 print("ready", flush=True)
 def brief():
-    end = time.process_time() + 0.1
+    end = time.process_time() + 0.5
     while time.process_time() < end:
         pass
 sys.stdin.readline()

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import os
+import zlib
+
+import pytest
 
 from stretto.protos.trace import (
     ProcessDescriptor,
@@ -32,6 +35,15 @@ def test_whole_packets_are_counted():
     assert contents.events == 4
     assert contents.processes == {7}
     assert contents.threads == {(7, 8)}
+
+
+@pytest.mark.parametrize(("inflate", "events"), [(True, 3), (False, 1)])
+def test_compressed_packets_are_counted_unless_they_are_left_out(inflate, events):
+    contents = Contents()
+    packed = framed(TracePacket(compressed_packets=zlib.compress(EVENT * 2 + THREAD)).encode())
+    contents.add(packed + EVENT, inflate=inflate)
+    assert contents.events == events
+    assert bool(contents.threads) == inflate
 
 
 def count_file(tmp_path, data: bytes) -> Contents:

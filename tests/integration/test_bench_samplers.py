@@ -1,0 +1,27 @@
+"""The short form of `bench/samplers.py` prints all rows that need no peer."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from tests.support.sources import ROOT
+
+pytestmark = [pytest.mark.thorough, pytest.mark.once]
+ROWS = ["target 1000hz", "own 1000hz", "target 10000hz", "own 10000hz", "own idle", "shares"]
+ROWS += ["bytes attach", "bytes record", "impossible"]
+
+
+def test_short_form_prints_all_rows() -> None:
+    command = [sys.executable, "bench/samplers.py", "--json", "--pairs", "1", "--rounds", "0"]
+    done = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    rows = {row["name"]: row for row in map(json.loads, done.stdout.splitlines())}
+    assert list(rows) == ROWS
+    for name in ("bytes attach", "bytes record"):
+        assert rows[name]["ours"] <= rows[name]["peer"]
