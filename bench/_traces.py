@@ -87,6 +87,8 @@ def _group(sequence: int, with_args: bool) -> Iterator[TracePacket]:
         depth += 1 if begins else -1
         yield TracePacket(
             timestamp=chance.randrange(100, 9000),
+            trusted_uid=1000,
+            trusted_pid=4321,
             trusted_packet_sequence_id=sequence,
             sequence_flags=2,
             track_event=_begin(sequence, chance, with_args)

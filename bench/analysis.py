@@ -183,7 +183,7 @@ def queries(folder: Path, options: argparse.Namespace) -> Iterator[dict[str, obj
     if not cases:
         return
     path = folder / "slices"
-    _traces.write(path, _traces.slices(with_args=False), int(options.slices * 32.3))
+    _traces.write(path, _traces.slices(with_args=False), int(options.slices * 46.5))
     ours, peer = TraceProcessor(path), oracle.Oracle(path.read_bytes())
     sides: list[Callable[[str], list[Any]]] = [lambda sql: ours.query(sql).fetchall(), peer.query]
     for name, sql in cases.items():

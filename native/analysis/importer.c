@@ -114,8 +114,7 @@ static void finish(struct st_importer* m) {
   st_stacks_finish(&m->stacks);
   st_cpus_finish(&m->cpus, &m->storage);
   st_add_totals(m);
-  for (uint32_t i = 0; i < ST_TABLE_COUNT; i++)
-    st_table_complete(&m->storage.tables[i]);
+  st_storage_complete(&m->storage);
   st_bytes_free(&m->arena);
 }
 

@@ -146,6 +146,7 @@ ST_TABLES(ST_COLUMN_IDS, ST_COLUMN_ID)
 struct st_storage {
   struct st_string_pool strings;
   struct st_table tables[ST_TABLE_COUNT];
+  void* zeros; /* The memory of columns without values. */
 };
 
 void st_storage_init(struct st_storage* s);
@@ -153,4 +154,6 @@ void st_storage_init(struct st_storage* s);
 static inline st_string st_intern(struct st_storage* s, const char* text) {
   return st_string_of(&s->strings, text);
 }
+/* Makes all columns readable, after the last row. */
+void st_storage_complete(struct st_storage* s);
 void st_storage_free(struct st_storage* s);

@@ -14,11 +14,10 @@ static size_t bitmap_size(uint32_t capacity) {
   return ((size_t)capacity + 63) / 64 * 8;
 }
 
-static void* resized(void* data, size_t old_size, size_t size) {
-  uint8_t* grown = realloc(data, size);
+static void* resized(void* data, size_t size) {
+  void* grown = realloc(data, size);
   if (!grown)
     st_memory_fail();
-  memset(grown + old_size, 0, size - old_size);
   return grown;
 }
 
@@ -30,11 +29,14 @@ static void grow(struct st_table* t) {
   for (uint32_t i = 0; i < t->spec->column_count; i++) {
     struct st_column* c = &t->columns[i];
     size_t size = kSizes[t->spec->columns[i].type];
+    /* The system has no memory for new cells before they are stored. */
     if (c->data)
-      c->data = resized(c->data, old * size, capacity * size);
-    if (c->validity)
-      c->validity =
-          resized(c->validity, bitmap_size(old), bitmap_size(capacity));
+      c->data = resized(c->data, capacity * size);
+    if (!c->validity)
+      continue;
+    c->validity = resized(c->validity, bitmap_size(capacity));
+    memset(c->validity + bitmap_size(old), 0,
+           bitmap_size(capacity) - bitmap_size(old));
   }
   t->capacity = capacity;
 }
@@ -162,13 +164,20 @@ uint32_t st_table_intern(struct st_table* t, struct st_map* rows,
   }
 }
 
-void st_table_complete(struct st_table* t) {
-  for (uint32_t i = 0; i < t->spec->column_count; i++)
-    materialize(t, i);
+void st_table_complete(struct st_table* t, void* zeros) {
+  for (uint32_t i = 0; i < t->spec->column_count; i++) {
+    struct st_column* c = &t->columns[i];
+    if (c->data)
+      continue;
+    c->data = c->validity = zeros;
+    c->is_shared = true;
+  }
 }
 
 void st_table_free(struct st_table* t) {
   for (uint32_t i = 0; t->columns && i < t->spec->column_count; i++) {
+    if (t->columns[i].is_shared)
+      continue;
     free(t->columns[i].data);
     free(t->columns[i].validity);
   }

@@ -30,6 +30,7 @@ struct st_column {
   void* data;        /* NULL while all values are NULL. */
   uint8_t* validity; /* Absent while all values are valid, or all are NULL. */
   uint32_t nulls;
+  bool is_shared; /* The memory belongs to the storage. */
 };
 
 struct st_table {
@@ -74,7 +75,7 @@ void st_table_set(struct st_table* t, uint32_t row, uint32_t column,
                   struct st_cell cell);
 struct st_cell st_table_get(const struct st_table* t, uint32_t row,
                             uint32_t column);
-/* Gives memory to columns that have none, so that other code can read all
- * columns. */
-void st_table_complete(struct st_table* t);
+/* Gives columns that have no memory the same one, with zeros for all rows, so
+ * that other code can read all columns.  The table can't be changed then. */
+void st_table_complete(struct st_table* t, void* zeros);
 void st_table_free(struct st_table* t);
