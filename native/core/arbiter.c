@@ -201,13 +201,17 @@ static void sleep_us(uint32_t us) {
   nanosleep(&t, NULL);
 }
 
+static void pause_writer(const struct st_arbiter* a, uint32_t us) {
+  (a->wait_hooks.sleep_us ? a->wait_hooks.sleep_us : sleep_us)(us);
+}
+
 /* Makes the calling writer sleep once, after the sink has sent its batched
  * commits: the service can free only chunks that were committed to it. */
 static void stall(struct st_arbiter* a, uint32_t us) {
   const struct st_wait_hooks* hooks = &a->wait_hooks;
   a->sink->flush(a->sink_self);
   void* token = hooks->wait_begin ? hooks->wait_begin() : NULL;
-  (hooks->sleep_us ? hooks->sleep_us : sleep_us)(us);
+  pause_writer(a, us);
   if (hooks->wait_end)
     hooks->wait_end(token);
 }
@@ -242,6 +246,20 @@ static bool gives_up(struct st_arbiter* a, enum st_exhausted_policy policy,
   if (stalls < MAX_STALLS)
     return false;
   atomic_fetch_add(&a->stalls_exhausted, 1);
+  return true;
+}
+
+bool st_arbiter_wait_at_end(struct st_arbiter* a, unsigned waits) {
+  pthread_mutex_lock(&a->mutex);
+  bool give_up = is_disabled(a) || gives_up(a, ST_STALL_BRIEFLY, waits);
+  pthread_mutex_unlock(&a->mutex);
+  if (give_up)
+    return false;
+  uint32_t interval = 0;
+  for (unsigned i = 0; i < waits; i++)
+    interval = next_interval(interval);
+  a->sink->flush(a->sink_self);
+  pause_writer(a, interval);
   return true;
 }
 

@@ -203,6 +203,12 @@ void st_arbiter_report_loss(struct st_arbiter* a, uint32_t target_buffer);
  * sleeps as in a wait for a chunk, and for no longer than such a wait. */
 void st_arbiter_wait_for_reader(struct st_arbiter* a, uint32_t target_buffer);
 
+/* Makes a writer that ends wait for a free chunk, between its attempts to get
+ * one; `waits` counts its calls.  Sleeps as with the policy "stall briefly", but
+ * calls no hooks: the caller may hold locks that must not be taken without the
+ * GIL.  Returns false, without a sleep, if the writer has to give up. */
+bool st_arbiter_wait_at_end(struct st_arbiter* a, unsigned waits);
+
 /* Returns whether writers that are idle have to give back their chunks, because
  * they may hold all of them soon: there are so many writers that pages are
  * divided into their smallest chunks, and an eighth of all chunks, or the last

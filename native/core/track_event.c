@@ -28,14 +28,6 @@ bool st_sequence_init(struct st_sequence* s, struct st_arbiter* arbiter,
   return true;
 }
 
-void st_sequence_destroy(struct st_sequence* s) {
-  st_trace_writer_destroy(&s->writer);
-  st_intern_destroy(&s->interned);
-  free(s->owed);
-  s->owed = NULL;
-  s->owed_count = s->owed_capacity = 0;
-}
-
 void st_sequence_owe_end(struct st_sequence* s, uint64_t timestamp,
                          uint64_t track_uuid) {
   if (s->owed_count == s->owed_capacity) {
@@ -162,6 +154,26 @@ bool st_sequence_prepare(struct st_sequence* s, uint64_t timestamp,
       return true;
   }
   return st_sequence_is_current(s);
+}
+
+/* Writes the stored ENDs of a sequence that ends: no later event writes them.
+ * Waits briefly for room. */
+static void write_owed_ends(struct st_sequence* s) {
+  s->writer.policy = ST_DROP;
+  for (unsigned waits = 0; s->owed_count; waits++) {
+    st_sequence_prepare(s, s->owed[0].timestamp, ST_EVENT_ROOM);
+    if (s->owed_count && !st_arbiter_wait_at_end(s->writer.arbiter, waits))
+      return;
+  }
+}
+
+void st_sequence_destroy(struct st_sequence* s) {
+  write_owed_ends(s);
+  st_trace_writer_destroy(&s->writer);
+  st_intern_destroy(&s->interned);
+  free(s->owed);
+  s->owed = NULL;
+  s->owed_count = s->owed_capacity = 0;
 }
 
 void st_sequence_declare_track(struct st_sequence* s,

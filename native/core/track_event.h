@@ -30,8 +30,8 @@
  *   3  intern, declare the track     4  st_sequence_write
  *
  * An END for which there is no room is stored.  It is written, with its own
- * time, as soon as there is room again, so that a loss never leaves a slice
- * open.  The caller has to keep track of lost BEGINs.
+ * time, as soon as there is room again, or when the sequence ends, so that a
+ * loss never leaves a slice open.  The caller has to keep track of lost BEGINs.
  *
  * One thread owns a sequence.  An event that fits into the chunk needs no lock
  * and no allocation.
@@ -128,8 +128,8 @@ struct st_event {
 bool st_sequence_init(struct st_sequence* s, struct st_arbiter* arbiter,
                       uint32_t target_buffer, enum st_exhausted_policy policy,
                       const struct st_track* thread_track);
-/* Returns the sequence's chunk to the arbiter and frees the sequence's
- * memory. */
+/* Writes the stored ENDs, returns the sequence's chunk to the arbiter and frees
+ * the sequence's memory. */
 void st_sequence_destroy(struct st_sequence* s);
 
 /* Returns the index of a track in the cache `seen_tracks`. */

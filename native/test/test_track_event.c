@@ -251,6 +251,53 @@ static void lost_ends_are_written_later(void) {
   end();
 }
 
+static void read_all(uint32_t us) {
+  (void)us;
+  while (reader_free_one(&reader)) {
+  }
+}
+
+static unsigned sleeps;
+
+static void do_nothing(uint32_t us) {
+  (void)us;
+  sleeps++;
+}
+
+static void lost_ends_are_written_when_the_sequence_ends(void) {
+  start(4, PAGE);
+  unsigned begun = 0;
+  while (emit(ST_SLICE_BEGIN, begun + 1))
+    begun++;
+  for (unsigned i = 0; i < begun; i++)
+    CHECK(!emit(ST_SLICE_END, 100000 + i));
+  arbiter.wait_hooks.sleep_us = read_all;
+  st_sequence_destroy(&sequence);
+  struct model m = read_from(0);
+  CHECK_EQ(m.begins, begun);
+  CHECK_EQ(m.ends, begun);
+  CHECK_EQ(m.without_state, 0);
+  CHECK(m.dropped);
+  end();
+}
+
+static void only_the_first_of_two_sequences_waits_for_room_at_its_end(void) {
+  struct st_sequence second;
+  start(4, PAGE);
+  CHECK(st_sequence_init(&second, &arbiter, 7, ST_DROP, &kThread));
+  arbiter.wait_hooks.sleep_us = do_nothing;
+  while (emit(ST_SLICE_BEGIN, 1)) {
+  }
+  st_sequence_owe_end(&sequence, 2, 0);
+  st_sequence_owe_end(&second, 2, 0);
+  sleeps = 0;
+  st_sequence_destroy(&sequence);
+  CHECK_EQ(sleeps, 6);
+  st_sequence_destroy(&second);
+  CHECK_EQ(sleeps, 6);
+  end();
+}
+
 static void number_of_owed_ends_is_bounded(void) {
   start(4, PAGE);
   while (emit(ST_INSTANT, 1)) {
@@ -308,6 +355,8 @@ int main(void) {
   RUN(timestamps_may_decrease);
   RUN(lost_chunk_costs_only_its_own_events);
   RUN(lost_ends_are_written_later);
+  RUN(lost_ends_are_written_when_the_sequence_ends);
+  RUN(only_the_first_of_two_sequences_waits_for_room_at_its_end);
   RUN(number_of_owed_ends_is_bounded);
   RUN(tracks_are_described_once_per_epoch);
   RUN(large_event_spans_several_chunks);

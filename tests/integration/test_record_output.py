@@ -265,7 +265,8 @@ class TestRecordingLimits:
         assert "recover" not in run.stderr
 
     def test_ring_recording_keeps_the_newest_events(self, oracle, trace):
-        text = "def f(): pass\nfor _ in range(300_000): f()\ndef last(): pass\nlast()"
+        # The shared memory holds all events, so none is lost if the recorder gets no CPU time.
+        text = "def f(): pass\nfor _ in range(100_000): f()\ndef last(): pass\nlast()"
         run = record(trace, "--buffer", "1mb", "-c", text)
         loaded = check_trace(oracle, run.trace)
         assert "last" in names(loaded)
@@ -273,7 +274,7 @@ class TestRecordingLimits:
         assert said
         assert float(said[1]) <= float(said[2])
         ((calls,),) = loaded.query("select count(*) from slice where name = 'f'")
-        assert 10_000 < calls < 200_000
+        assert 10_000 < calls < 90_000
 
     def test_streamed_recording_keeps_all_events(self, oracle, trace):
         text = "def f(): pass\nfor _ in range(500_000): f()"

@@ -57,9 +57,12 @@ def losses(
     buffers = stats.buffer_stats
     if overwritten := sum(buffer.bytes_overwritten for buffer in buffers):
         lines.append(_overwritten(overwritten, kept, streamed=streamed))
+    # A ring refuses chunks that are older than those it has overwritten, such as the chunk of an
+    # idle thread: they are part of what was overwritten.
+    too_late = sum(buffer.chunks_discarded for buffer in buffers) if streamed else 0
     for count, text in (
         (sum(buffer.trace_writer_packet_loss for buffer in buffers), "packets were cut short"),
-        (sum(buffer.chunks_discarded for buffer in buffers), "chunks came too late"),
+        (too_late, "chunks came too late"),
         (sum(buffer.abi_violations for buffer in buffers), "chunks were malformed"),
         (stats.invalid_packets, "packets were invalid"),
     ):

@@ -34,9 +34,15 @@ def test_each_kind_of_loss_has_a_line():
         bytes_overwritten=1 << 20, trace_writer_packet_loss=3, chunks_discarded=4, abi_violations=5
     )
     stats = TraceStats(buffer_stats=[buffer], invalid_packets=6)
-    lines = losses(contents, stats, streamed=False)
-    assert [line.split()[0] for line in lines] == ["2", "the", "3", "4", "5", "6"]
+    lines = losses(contents, stats, streamed=True)
+    assert [line.split()[0] for line in lines] == ["2", "1.0", "3", "4", "5", "6"]
     assert "1.0 MiB" in lines[1]
+
+
+def test_refused_chunks_of_a_ring_are_no_further_loss():
+    """They are older than what the ring has overwritten."""
+    stats = TraceStats(buffer_stats=[TraceStats.BufferStats(chunks_discarded=4)])
+    assert losses(None, stats, streamed=False) == []
 
 
 @pytest.mark.parametrize("streamed", [False, True])
