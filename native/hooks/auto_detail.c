@@ -1,8 +1,11 @@
 #include "hooks/auto_detail.h"
 
+#include <unistd.h>
+
 #include "hooks/backend.h"
 #include "hooks/c_calls.h"
 #include "hooks/code_filter.h"
+#include "hooks/merging_thread.h"
 #include "hooks/python_layout.h"
 #include "hooks/shared_totals.h"
 #include "hooks/shown_calls.h"
@@ -12,14 +15,19 @@
 static uint64_t traced_threshold;
 
 void st_auto_resume(void) {
-  st_hooks.may_switch_off = st_sampler_start();
+  st_hooks.may_switch_off = st_sampler_start() && st_merging_start();
+}
+
+void st_auto_pause(void) {
+  st_sampler_stop();
+  st_merging_stop();
 }
 
 void st_auto_start(const char* threshold_file) {
   st_shown_watch_forks();
   st_samples_start();
   st_totals_start();
-  st_hooks.some_off = false;
+  st_hooks.some_off = !ST_CALLS_ARE_REPORTED;
   st_shown_counts = (struct st_shown_counts){0};
   atomic_store(&st_hooks.threshold_ns, ST_DEFAULT_THRESHOLD_NS);
   traced_threshold = ST_DEFAULT_THRESHOLD_NS;
@@ -27,20 +35,27 @@ void st_auto_start(const char* threshold_file) {
   st_auto_resume();
 }
 
+static void begin_sampling_in_child(void) {
+  st_hooks.some_off = !ST_CALLS_ARE_REPORTED;
+  st_shown_counts = (struct st_shown_counts){0};
+  st_sampler_forget_totals();
+  st_code_records_restart();
+  st_auto_resume();
+}
+
 void st_auto_begin_in_child(void) {
   st_samples_start();
   st_backend_restart();
+  if (!ST_CALLS_ARE_REPORTED)
+    begin_sampling_in_child();
 }
 
 /* Handles the first call in the child of a fork.  May run Python code, which
  * may stop the tracer. */
 static void begin_first_call(void) {
   st_hooks.in_new_child = false;
-  st_hooks.some_off = false;
-  st_shown_counts = (struct st_shown_counts){0};
-  st_sampler_forget_totals();
-  st_code_records_restart();
-  st_auto_resume();
+  if (ST_CALLS_ARE_REPORTED)
+    begin_sampling_in_child();
   st_hooks.api->prepare();
 }
 
@@ -60,7 +75,7 @@ void st_auto_write_period(void) {
 }
 
 void st_auto_end_slices(void) {
-  st_sampler_stop();
+  st_auto_pause();
   st_samples_take(false);
   uint64_t now = st_hooks.api->now();
   st_shown_visit(st_shown_read_cpu, now);
@@ -83,11 +98,16 @@ static void write_threshold(uint64_t now) {
   PyObject* name = PyUnicode_FromFormat(
       "from here on, calls shorter than %llu us are counted, not shown",
       (unsigned long long)(threshold / 1000));
-  struct st_past_event e = {.timestamp = now};
-  if (name)
+  struct st_past_event e = {
+      .timestamp = now,
+      .track = ST_CALLS_ARE_REPORTED
+                   ? NULL
+                   : st_hooks.api->thread_track((uint64_t)getpid())};
+  if (name && (e.track || ST_CALLS_ARE_REPORTED))
     st_hooks.api->instant_past(st_hooks.category, name, &e);
   else
     PyErr_Clear();
+  Py_XDECREF(e.track);
   Py_XDECREF(name);
 }
 
@@ -226,6 +246,28 @@ void st_auto_collection_ends(void) {
   struct st_shown_calls* s = calls_at_collection();
   if (s && s->collection.begin && !s->collection.end)
     st_shown_collection_ends(s, s->now);
+}
+
+bool st_auto_must_merge(void) {
+  return st_samples_waiting() ||
+         atomic_load(&st_hooks.threshold_ns) != traced_threshold;
+}
+
+static void mark_calls(void) {
+  uint64_t pass = atomic_load(&st_marking_begun) + 1;
+  atomic_store(&st_marking_begun, pass);
+  st_python_mark_calls();
+  atomic_store(&st_marking_done, pass);
+}
+
+void st_auto_merge(void) {
+  if (!st_hooks.running)
+    return;
+  if (st_hooks.in_new_child)
+    begin_first_call();
+  mark_calls();
+  st_samples_take(false);
+  write_threshold(st_hooks.api->now());
 }
 
 static PyObject* totals_of_function(const struct st_code_record* r) {

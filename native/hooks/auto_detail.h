@@ -30,7 +30,9 @@
 
 /* Starts auto detail, before the interpreter's events are switched on. */
 void st_auto_start(const char* threshold_file);
-/* Starts the sampling thread again after a fork (stack_sampler.h). */
+/* Stops the sampling thread and the merging thread before a fork, and starts
+ * them again after it. */
+void st_auto_pause(void);
 void st_auto_resume(void);
 /* Starts auto detail in the child of a fork: all functions are switched on
  * again. */
@@ -61,6 +63,11 @@ void st_auto_c_return(void);
 void st_auto_collection_begins(void);
 /* The garbage collection has ended; the end of its slice is written. */
 void st_auto_collection_ends(void);
+
+/* Merges the samples in the ring, on the merging thread (merging_thread.h). */
+void st_auto_merge(void);
+/* Returns whether there is anything to merge.  Needs no GIL. */
+bool st_auto_must_merge(void);
 
 /* Writes an instant event with the sampling period of the stacks. */
 void st_auto_write_period(void);

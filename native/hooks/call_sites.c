@@ -98,9 +98,18 @@ static void append(PyObject** chain, PyObject* tuple, int index) {
 /* Adds what one instruction loads to the chain of names. */
 static void load(PyObject** chain, PyCodeObject* code, int opcode, int oparg) {
   switch (opcode) {
+#ifdef PRECALL
+    case PRECALL:
+      return;
+    case LOAD_METHOD:
+    case LOAD_ATTR:
+      append(chain, code->co_names, oparg);
+      return;
+#else
     case LOAD_ATTR:
       append(chain, code->co_names, oparg >> 1);
       return;
+#endif
     case LOAD_GLOBAL:
     case LOAD_NAME:
       Py_CLEAR(*chain);

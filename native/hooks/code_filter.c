@@ -41,10 +41,9 @@ bool st_code_filter_start(void) {
   return extra_index >= 0 && name_index >= 0;
 }
 
-/* Returns the name of the module whose code is running, as a borrowed str, or
+/* Returns the name of the module that has these globals, as a borrowed str, or
  * None. */
-static PyObject* running_module(void) {
-  PyObject* globals = PyEval_GetGlobals();
+static PyObject* module_of(PyObject* globals) {
   PyObject* name = globals ? PyDict_GetItemString(globals, "__name__") : NULL;
   return name && PyUnicode_Check(name) ? name : Py_None;
 }
@@ -64,16 +63,17 @@ static void set_name(PyObject* code, PyObject* name) {
   PyErr_Clear();
 }
 
-/* Returns the verdict of the Python function `accepts` on the code.  If
+/* Returns the verdict of the Python function `accepts` on the code, which runs
+ * with these globals.  If
  * `accepts` raises, the code is traced: a trace with too much is better than one
  * with too little. */
-static uintptr_t call_accepts(PyObject* code) {
+static uintptr_t call_accepts(PyObject* code, PyObject* globals) {
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
   /* The call needs a new reference to `accepts`, because the call may stop the
    * tracer, which drops its reference. */
   PyObject* accepts = Py_NewRef(st_hooks.accepts);
-  PyObject* module = Py_NewRef(running_module());
+  PyObject* module = Py_NewRef(module_of(globals));
   PyObject* answer =
       PyObject_CallFunctionObjArgs(accepts, code, module, (PyObject*)NULL);
   bool foreign = answer && PyTuple_Check(answer) && PyTuple_GET_SIZE(answer);
@@ -103,12 +103,16 @@ static bool find_verdict(PyObject* code, uintptr_t* verdict) {
 }
 
 bool st_code_accepted(PyObject* code) {
+  return st_code_accepted_in(code, NULL);
+}
+
+bool st_code_accepted_in(PyObject* code, PyObject* globals) {
   if (!st_hooks.accepts)
     return true;
   uintptr_t generation = st_hooks.generation, verdict;
   if (ST_LIKELY(find_verdict(code, &verdict)))
     return verdict & ACCEPTED;
-  verdict = call_accepts(code);
+  verdict = call_accepts(code, globals ? globals : PyEval_GetGlobals());
   if (set_extra(code, extra_index,
                 (void*)(generation << VERDICT_BITS | verdict)) < 0)
     /* When out of memory, the result is not stored: the next call of this code

@@ -29,6 +29,9 @@ bool st_code_filter_start(void);
 /* Returns whether calls of this code object are traced.  Calls the Python
  * function `accepts` once for each code object. */
 bool st_code_accepted(PyObject* code);
+/* Does the same for code that runs with these globals, a dict or NULL.  By
+ * default they are those of the innermost call. */
+bool st_code_accepted_in(PyObject* code, PyObject* globals);
 /* Returns whether the code is known as a starter. */
 bool st_code_is_starter(PyObject* code);
 enum st_caller {

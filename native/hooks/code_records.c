@@ -5,8 +5,15 @@
 #include "core/identity_cache.h"
 #include "hooks/call_sites.h"
 #include "hooks/code_filter.h"
+#include "hooks/python_layout.h"
 
-enum { CHUNK = 1024, SLOTS = 4 * ST_MAX_CODE_RECORDS };
+enum {
+  CHUNK = 1024,
+  SLOTS = 4 * ST_MAX_CODE_RECORDS,
+};
+
+static const enum st_code_state kFirstState =
+    ST_CALLS_ARE_REPORTED ? ST_CODE_ON : ST_CODE_OFF;
 
 /* The records are in chunks of memory that never move.  The hash table `slots`
  * maps a code object to its record's number + 1, or 0.
@@ -101,7 +108,7 @@ static bool is_leaf(PyObject* code) {
 static enum st_code_state first_state(PyObject* code) {
   if (!st_code_accepted(code))
     return ST_CODE_NEVER;
-  return is_leaf(code) ? ST_CODE_OFF : ST_CODE_ON;
+  return is_leaf(code) ? ST_CODE_OFF : kFirstState;
 }
 
 static struct st_code_record* new_record(void) {
@@ -172,6 +179,8 @@ static void restart(struct st_code_record* r) {
   *r = (struct st_code_record){.code = r->code,
                                .name = r->name,
                                .file = r->file,
+                               .state = kFirstState,
+                               .was_off = kFirstState == ST_CODE_OFF,
                                .may_block = r->may_block,
                                .reports_calls = r->reports_calls};
 }

@@ -64,12 +64,6 @@ static bool take_function(const char* name, PyObject** function) {
 static bool check_options(const struct options* o) {
   if (!check_category(o->category))
     return false;
-  if (o->auto_detail && PY_VERSION_HEX < 0x030C0000) {
-    PyErr_SetString(PyExc_RuntimeError,
-                    "auto detail needs CPython 3.12 or later: functions aren't "
-                    "recorded; record with --full or --ring");
-    return false;
-  }
   if ((o->arguments_of || o->result_of) &&
       (PY_VERSION_HEX < 0x030C0000 || o->auto_detail)) {
     PyErr_SetString(PyExc_RuntimeError,
@@ -263,7 +257,7 @@ static PyObject* looks(PyObject* module, PyObject* unused) {
 static PyObject* pause_sampling(PyObject* module, PyObject* unused) {
   (void)module;
   (void)unused;
-  st_sampler_stop();
+  st_auto_pause();
   Py_RETURN_NONE;
 }
 
@@ -318,9 +312,9 @@ static PyMethodDef kFunctions[] = {
      "Return (begin, end), in ns of CLOCK_BOOTTIME, of each of the last 1,023 "
      "looks at the stacks."},
     {"pause_sampling", pause_sampling, METH_NOARGS,
-     "Stop the sampling thread before a fork."},
+     "Stop the sampling before a fork."},
     {"resume_sampling", resume_sampling, METH_NOARGS,
-     "Start the sampling thread again after a fork."},
+     "Start the sampling again after a fork."},
     {"begin_in_child", begin_in_child, METH_NOARGS,
      "Drop the open calls in the child of a fork."},
     {"silence", silence, METH_NOARGS,

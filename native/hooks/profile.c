@@ -127,7 +127,7 @@ static PyThreadState* first_thread(void) {
 
 void st_backend_check(void) {
   calls_until_check = CALLS_BETWEEN_CHECKS;
-  if (!st_hooks.running)
+  if (!st_hooks.running || st_hooks.auto_detail)
     return;
   st_hooks.counts.threads_occupied = 0;
   for (PyThreadState* t = first_thread(); t; t = PyThreadState_Next(t)) {
@@ -226,6 +226,8 @@ static bool find_start_new_thread(void) {
 }
 
 bool st_backend_start(void) {
+  if (st_hooks.auto_detail)
+    return true; /* Samples find the calls (merging_thread.h). */
   if (!find_start_new_thread())
     return false;
   follow_setprofile();
@@ -249,7 +251,7 @@ void st_backend_silence(void) {
 }
 
 void st_backend_watch_calls(struct st_code_record* record) {
-  (void)record; /* Auto detail needs the events of later versions. */
+  (void)record; /* Samples find the calls that wait. */
 }
 
 #endif

@@ -5,6 +5,9 @@
 
 #include <internal/pycore_frame.h>
 #include <internal/pycore_interp.h>
+#if PY_VERSION_HEX < 0x030C0000
+#include <internal/pycore_runtime.h>
+#endif
 #if PY_VERSION_HEX >= 0x030E0000
 #include <internal/pycore_interpframe.h>
 #endif
@@ -49,6 +52,11 @@ const struct st_stack_layout st_python_layout = {
 #else
     .frame_instruction = offsetof(_PyInterpreterFrame, prev_instr),
 #endif
+#if PY_VERSION_HEX < 0x030C0000
+    .frame_object = offsetof(_PyInterpreterFrame, frame_obj),
+    .frame_globals = offsetof(_PyInterpreterFrame, f_globals),
+    .frame_state = offsetof(_PyInterpreterFrame, previous),
+#endif
     .first_foreign_owner = FOREIGN,
     .last_owner = LAST_OWNER,
     .code_tag = CODE_TAG,
@@ -59,12 +67,13 @@ uint64_t st_python_threads(void) {
 }
 
 struct st_address_range st_python_gil(void) {
-  struct st_address_range range = {0};
 #if PY_VERSION_HEX >= 0x030C0000
-  range.start = (uint64_t)(uintptr_t)PyInterpreterState_Main()->ceval.gil;
-  range.size = sizeof(struct _gil_runtime_state);
+  const void* gil = PyInterpreterState_Main()->ceval.gil;
+#else
+  const void* gil = &_PyRuntime.ceval.gil;
 #endif
-  return range;
+  return (struct st_address_range){(uint64_t)(uintptr_t)gil,
+                                   sizeof(struct _gil_runtime_state)};
 }
 
 static struct st_stack_frame python_call(_PyInterpreterFrame* f) {
@@ -89,6 +98,59 @@ struct st_stack_frame st_python_frame(PyThreadState* thread) {
 struct st_stack_frame st_python_caller(struct st_stack_frame frame) {
   _PyInterpreterFrame* f = (_PyInterpreterFrame*)(uintptr_t)frame.address;
   return python_call(f ? f->previous : NULL);
+}
+
+/* Returns the object at this address, if it has the type.  A freed object has no
+ * references, or the allocator has stored an address there. */
+static PyObject* object_at(uint64_t address, PyTypeObject* type) {
+  PyVarObject copy;
+  bool mapped =
+      address && address % sizeof(void*) == 0 &&
+      st_own_memory.read(st_own_memory.self, address, &copy, sizeof copy);
+  Py_ssize_t references = mapped ? Py_REFCNT(&copy) : 0;
+  return references > 0 && references <= INT32_MAX && Py_IS_TYPE(&copy, type)
+             ? (PyObject*)(uintptr_t)address
+             : NULL;
+}
+
+PyObject* st_python_code_at(uint64_t address) {
+  return object_at(address, &PyCode_Type);
+}
+
+PyObject* st_python_dict_at(uint64_t address) {
+  return object_at(address, &PyDict_Type);
+}
+
+static void mark_calls_of(PyThreadState* thread) {
+  PyFrameObject* frame = PyThreadState_GetFrame(thread);
+  for (int i = 0; frame && i < ST_STACK_MAX_DEPTH; i++)
+    Py_SETREF(frame, PyFrame_GetBack(frame));
+  Py_XDECREF(frame);
+}
+
+void st_python_mark_calls(void) {
+  PyThreadState* t = PyInterpreterState_ThreadHead(PyInterpreterState_Main());
+  for (; t; t = PyThreadState_Next(t))
+    mark_calls_of(t);
+}
+
+void st_python_request_gil(void) {
+#if PY_VERSION_HEX < 0x030C0000
+  struct _ceval_state* c = &PyInterpreterState_Main()->ceval;
+  _Py_atomic_store_relaxed(&c->gil_drop_request, 1);
+  _Py_atomic_store_relaxed(&c->eval_breaker, 1);
+#endif
+}
+
+int st_python_hold_collections(void) {
+  struct _gc_runtime_state* gc = &PyInterpreterState_Main()->gc;
+  int held = gc->collecting;
+  gc->collecting = 1;
+  return held;
+}
+
+void st_python_release_collections(int held) {
+  PyInterpreterState_Main()->gc.collecting = held;
 }
 
 void st_python_rearm(PyObject* code) {

@@ -10,13 +10,17 @@
 #include "probes/blocked_thread.h"
 #include "probes/stack_reader.h"
 
+/* Whether the interpreter reports calls to auto detail.  CPython 3.11 has no
+ * events that can be switched off, so there only stack samples find calls. */
+enum { ST_CALLS_ARE_REPORTED = PY_VERSION_HEX >= 0x030C0000 };
+
 extern const struct st_stack_layout st_python_layout;
 
 /* Returns the address of the pointer to the first thread state of the main
  * interpreter. */
 uint64_t st_python_threads(void);
 
-/* Returns where the GIL is, on CPython 3.12 and later. */
+/* Returns where the GIL is. */
 struct st_address_range st_python_gil(void);
 
 /* Returns the innermost frame of a thread: the frame's address and, if it is a
@@ -26,6 +30,27 @@ struct st_stack_frame st_python_frame(PyThreadState* thread);
 /* Returns the frame of the caller of this frame.  The address is 0 if there is
  * none. */
 struct st_stack_frame st_python_caller(struct st_stack_frame frame);
+
+/* Return the code object or dict at an address that a stack sample contains;
+ * NULL if there is none, because it was freed since.  Borrowed references.  The
+ * caller holds the GIL. */
+PyObject* st_python_code_at(uint64_t address);
+PyObject* st_python_dict_at(uint64_t address);
+
+/* Makes the frame objects of all calls on all threads.  So a call can be told
+ * from a later one at the same address: that one has no frame object, or another
+ * one.  The caller holds the GIL. */
+void st_python_mark_calls(void);
+
+/* Makes the thread that holds the GIL release it soon, for a thread that is
+ * about to wait for it. */
+void st_python_request_gil(void);
+
+/* Prevents garbage collections, until st_python_release_collections(), which
+ * gets the result.  Objects of the program must not be finalized on a thread of
+ * the tracer. */
+int st_python_hold_collections(void);
+void st_python_release_collections(int held);
 
 /* Makes the interpreter report events of a code object again from its next call
  * on.  Each change of the events to report gives the interpreter a new version;

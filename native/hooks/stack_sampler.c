@@ -1,6 +1,7 @@
 #include "hooks/stack_sampler.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 
 #include "core/clock.h"
 #include "core/thread_join.h"
+#include "hooks/merging_thread.h"
 #include "hooks/python_layout.h"
 #include "hooks/shared_totals.h"
 #include "hooks/shown_calls.h"
@@ -20,7 +22,8 @@
 enum {
   MAX_THREADS = 4096,
   BUCKETS = 256,
-  SAMPLING_SHARE = 50,
+  /* More where only samples find calls. */
+  SAMPLING_SHARE = ST_CALLS_ARE_REPORTED ? 50 : 20,
   /* The number of functions that each sampling round arms in turn, although
    * they were not found on a stack. */
   ARMED_IN_TURN = 1,
@@ -48,6 +51,11 @@ struct known_thread {
   /* The frames before this index may belong to calls that the sample before did
    * not contain. */
   int first_known;
+  /* How many of the outermost frames are certainly the calls of the last sample
+   * that was put into the ring. */
+  int same;
+  /* The number of marking passes that had begun when the stack was read. */
+  uint64_t marking;
   /* Whether this sample contains a new call of a function that is switched
    * off. */
   bool has_new;
@@ -78,7 +86,11 @@ static struct known_thread* known[BUCKETS];
 static struct known_thread* unused;
 static int known_count;
 struct st_sampler_totals st_sampler_totals;
+_Atomic uint64_t st_marking_begun, st_marking_done;
 static uint64_t pass, next_to_arm;
+/* The time before the last walk over all threads.  The calls of a thread that
+ * was not found then began later. */
+static uint64_t last_walk;
 /* The threshold, a number that another process writes.  No other data depends
  * on it, so the order of loads does not matter. */
 static const _Atomic uint64_t* threshold_file;
@@ -92,24 +104,27 @@ static struct known_thread* take_unused(void) {
   return k;
 }
 
-/* Returns the state of the thread with this id.  A new thread gets a new state.
- * Returns NULL if there are too many threads. */
-static struct known_thread* get_known(uint64_t thread_id) {
+/* Returns the state of the thread.  A new thread gets a new state.  Returns NULL
+ * if there are too many threads, or if a new thread has no calls: its
+ * `native_id` is not valid before. */
+static struct known_thread* get_known(const struct st_stack_thread* thread) {
+  uint64_t thread_id = thread->id;
   struct known_thread** chain = &known[thread_id % BUCKETS];
   for (struct known_thread* k = *chain; k; k = k->next) {
     if (atomic_load(&k->shared.thread_id) == thread_id)
       return k;
   }
-  struct known_thread* k = take_unused();
+  struct known_thread* k = thread->frame ? take_unused() : NULL;
   if (!k)
     return NULL;
   k->next = *chain;
   *chain = k;
   k->depth = 0;
   k->samples = 0;
+  k->same = INT_MAX;
   k->time = k->cpu_ns = k->wait_end = 0;
   k->waits = false;
-  atomic_store(&k->shared.until, 0);
+  atomic_store(&k->shared.until, last_walk);
   atomic_store(&k->shared.thread_id, thread_id);
   return k;
 }
@@ -172,6 +187,12 @@ static void add_times(const struct known_thread* k, uint64_t ran,
   }
 }
 
+/* Finds the calls that may be new where the interpreter reports no calls. */
+static void find_new(struct known_thread* k) {
+  k->first_known = k->first_same;
+  k->has_new = k->first_known > 0;
+}
+
 /* Arms the functions on the stack, and finds the calls that may be new.  A call
  * is known if the previous sample contains it.  That is certain if its frame is
  * unchanged and its function is still armed: then no other call of the function
@@ -193,7 +214,7 @@ static void arm_stack(struct known_thread* k) {
 
 static bool hand_on(struct known_thread* k, uint64_t time, bool gone,
                     uint64_t instruction) {
-  return st_samples_put(
+  bool put = st_samples_put(
       &(struct st_stack_sample){.thread = &k->shared,
                                 .thread_id = atomic_load(&k->shared.thread_id),
                                 .native_id = k->native_id,
@@ -204,12 +225,17 @@ static bool hand_on(struct known_thread* k, uint64_t time, bool gone,
                                 .wait_begin = k->wait_begin,
                                 .wait_end = k->wait_end,
                                 .cpu_ns = k->cpu_ns,
+                                .known = k->same,
                                 .depth = gone || k->depth < 0 ? 0 : k->depth,
                                 .frames = k->frames});
+  if (put)
+    k->same = INT_MAX;
+  return put;
 }
 
+/* Keeps the last stack.  `changed`: it has other calls than the one before. */
 static bool keep(struct known_thread* k, const struct st_stack_frame* frames,
-                 int depth) {
+                 int depth, bool changed) {
   if (depth > k->capacity) {
     void* grown = realloc(k->frames, (size_t)depth * sizeof *frames);
     if (!grown)
@@ -220,26 +246,33 @@ static bool keep(struct known_thread* k, const struct st_stack_frame* frames,
   if (depth > 0)
     memcpy(k->frames, frames, (size_t)depth * sizeof *frames);
   k->depth = depth;
-  k->samples = 0;
+  if (changed)
+    k->samples = 0;
   return true;
 }
 
-/* Returns the number of outermost frames that are the same in two stacks. */
-static int count_same(const struct st_stack_frame* a, int a_depth,
-                      const struct st_stack_frame* b, int b_depth) {
-  int same = 0;
-  while (same < a_depth && same < b_depth &&
-         a[a_depth - 1 - same].address == b[b_depth - 1 - same].address &&
-         a[a_depth - 1 - same].code == b[b_depth - 1 - same].code)
-    same++;
-  return same;
+/* Returns whether two frames at the same address can be the same call.  `f` was
+ * read later; `marked` says that all open calls were marked in between. */
+static bool may_be_same(const struct st_stack_frame* f,
+                        const struct st_stack_frame* g, bool marked) {
+  return f->address == g->address && f->code == g->code &&
+         (f->object == g->object ? f->object || !marked : !g->object);
 }
 
-static bool is_kept(const struct known_thread* k,
-                    const struct st_stack_frame* frames, int depth) {
-  return depth == k->depth &&
-         (depth <= 0 ||
-          memcmp(frames, k->frames, (size_t)depth * sizeof *frames) == 0);
+/* Returns the number of outermost frames that are the same in two stacks.  If
+ * the state of a frame has changed, it has run: its calls are not the same. */
+static int count_same(const struct st_stack_frame* a, int a_depth,
+                      const struct st_stack_frame* b, int b_depth,
+                      bool marked) {
+  for (int same = 0; same < a_depth && same < b_depth; same++) {
+    const struct st_stack_frame* f = &a[a_depth - 1 - same];
+    const struct st_stack_frame* g = &b[b_depth - 1 - same];
+    if (!may_be_same(f, g, marked))
+      return same;
+    if (f->state != g->state)
+      return same + 1;
+  }
+  return a_depth < b_depth ? a_depth : b_depth;
 }
 
 /* Reads the stack of a thread that has run since its last sample.  In a second
@@ -251,23 +284,27 @@ static bool read_stack(struct known_thread* k, struct st_stack_thread* thread,
   static struct st_stack_frame frames[ST_STACK_MAX_DEPTH];
   int known = second ? k->first_known : k->depth;
   thread->stop = known < k->depth ? k->frames[known].address : 0;
+  bool marked =
+      !ST_CALLS_ARE_REPORTED && atomic_load(&st_marking_done) > k->marking;
   int depth = st_stack_read(&st_python_layout, &st_own_memory, thread, frames);
   if (depth > 0 && thread->stop && frames[depth - 1].address == thread->stop) {
     int rest = k->depth - known;
     if (frames[depth - 1].code != k->frames[known].code ||
         --depth + rest > ST_STACK_MAX_DEPTH)
       return false;
+    uint64_t state = frames[depth].state;
     memcpy(frames + depth, k->frames + known, (size_t)rest * sizeof *frames);
+    frames[depth].state = state;
     depth += rest;
   }
   if (depth < 0)
     return false;
-  if (is_kept(k, frames, depth)) {
-    k->first_same = 0;
-    return true;
-  }
-  k->first_same = depth - count_same(frames, depth, k->frames, k->depth);
-  return keep(k, frames, depth);
+  k->marking = atomic_load(&st_marking_begun);
+  int same = count_same(frames, depth, k->frames, k->depth, marked);
+  k->first_same = depth - same;
+  if (!ST_CALLS_ARE_REPORTED && same < k->same)
+    k->same = same;
+  return keep(k, frames, depth, same < depth || depth != k->depth);
 }
 
 /* Returns the instruction in which the thread has waited since its last sample;
@@ -317,8 +354,10 @@ static void sample_thread(struct known_thread* k,
   k->events = events;
   if (idle)
     k->has_new = false;
-  else
+  else if (ST_CALLS_ARE_REPORTED)
     arm_stack(k);
+  else
+    find_new(k);
   uint64_t wait = second ? 0 : new_wait(k, idle);
   if ((k->samples < 2 || wait) && !hand_on(k, time, false, wait))
     return;
@@ -344,7 +383,7 @@ static uint64_t sample_threads(bool second) {
   /* The interpreter's state is always mapped.  The thread states are not. */
   uint64_t address = __atomic_load_n((uint64_t*)(uintptr_t)st_python_threads(),
                                      __ATOMIC_RELAXED);
-  uint64_t last_new = 0;
+  uint64_t last_new = 0, begin = st_boottime_ns();
   pass++;
   int count = 0;
   while (address && count++ < MAX_THREADS) {
@@ -355,8 +394,10 @@ static uint64_t sample_threads(bool second) {
        * still run. */
       return last_new;
     address = thread.next;
-    struct known_thread* k =
-        thread.id && thread.native_id ? get_known(thread.id) : NULL;
+    struct known_thread* k = thread.id && thread.native_id &&
+                                     thread.native_id != st_merging_thread_id()
+                                 ? get_known(&thread)
+                                 : NULL;
     if (!k)
       continue;
     k->native_id = thread.native_id;
@@ -366,7 +407,10 @@ static uint64_t sample_threads(bool second) {
     if (k->has_new)
       last_new = k->time;
   }
+  last_walk = begin;
   drop_ended();
+  if (!ST_CALLS_ARE_REPORTED && st_samples_are_many())
+    st_merging_wake();
   return last_new;
 }
 
@@ -475,6 +519,8 @@ static void* run(void* unused) {
     if (last_new) {
       await(last_new + ST_SECOND_LOOK_NS);
       look(true);
+      if (!ST_CALLS_ARE_REPORTED)
+        st_merging_wake();
     }
     arm_in_turn();
     follow_threshold();
@@ -532,6 +578,7 @@ bool st_sampler_start(void) {
     while (known[i])
       forget_known(&known[i]);
   }
+  last_walk = st_boottime_ns();
   return st_own_memory_works() && start_thread();
 }
 

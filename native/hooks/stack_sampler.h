@@ -15,6 +15,10 @@
  *   - adds the running and waiting time since the last sample to the functions
  *     on the stack.
  *
+ * Where the interpreter reports no calls (CPython 3.11), nothing is armed.  Calls
+ * are told apart by their frames, and by marks: if there are new calls, the
+ * merging thread (merging_thread.h) gives each open call a frame object.
+ *
  * Sampling takes at most 1/SAMPLING_SHARE of a CPU: with thousands of threads
  * the rounds are less frequent.  Each round also arms one more function, in
  * turn, so that a function whose calls have become longer is recorded by events
@@ -68,6 +72,10 @@ struct st_look_time {
 /* Copies the times of the last looks, at most ST_KEPT_LOOKS - 1, the oldest
  * first.  Returns their number. */
 int st_sampler_looks(struct st_look_time* out);
+
+/* Numbers of passes that have marked all calls (st_python_mark_calls): those
+ * that have begun, and those that are done. */
+extern _Atomic uint64_t st_marking_begun, st_marking_done;
 
 /* Starts the sampling thread.  Returns false if the system lets no process read
  * its own memory, or if no thread can be started. */

@@ -7,7 +7,7 @@
 #include "hooks/code_filter.h"
 #include "hooks/python_layout.h"
 
-enum { WORDS = 1 << 16, HEAD = 10 };
+enum { WORDS = 1 << 16, HEAD = 11, FRAME = 3 };
 
 static uint64_t ring[WORDS];
 /* The sampling thread puts samples into the ring; a thread with the GIL takes
@@ -30,7 +30,7 @@ static uint64_t take_word(uint64_t* at) {
 bool st_samples_put(const struct st_stack_sample* s) {
   uint64_t at = atomic_load_explicit(&put_at, memory_order_relaxed);
   uint64_t used = at - atomic_load_explicit(&taken_at, memory_order_acquire);
-  if (WORDS - used < HEAD + 2 * (uint64_t)s->depth) {
+  if (WORDS - used < HEAD + FRAME * (uint64_t)s->depth) {
     atomic_fetch_add(&st_samples_lost, 1);
     return false;
   }
@@ -40,6 +40,7 @@ bool st_samples_put(const struct st_stack_sample* s) {
   put_word(&at, s->native_id);
   put_word(&at, s->time);
   put_word(&at, s->before);
+  put_word(&at, (uint64_t)s->known);
   put_word(&at, s->instruction);
   put_word(&at, s->wait_begin);
   put_word(&at, s->wait_end);
@@ -47,9 +48,16 @@ bool st_samples_put(const struct st_stack_sample* s) {
   for (int i = 0; i < s->depth; i++) {
     put_word(&at, s->frames[i].address);
     put_word(&at, s->frames[i].code);
+    put_word(&at, s->frames[i].globals);
   }
   atomic_store_explicit(&put_at, at, memory_order_release);
   return true;
+}
+
+bool st_samples_are_many(void) {
+  return atomic_load_explicit(&put_at, memory_order_relaxed) -
+             atomic_load_explicit(&taken_at, memory_order_relaxed) >
+         WORDS / 4;
 }
 
 bool st_samples_waiting(void) {
@@ -70,25 +78,27 @@ static bool is_call(const struct st_shown_frame* f,
          (uint64_t)(uintptr_t)f->record->code == frame->code;
 }
 
-/* Returns the index of the frame in seen[0 .. below), or -1.  The search begins
- * at the outermost frame. */
+/* Returns the index of the frame in seen[first .. below), or -1.  The search
+ * begins at the outermost frame. */
 static int find_call(const struct st_shown_frame* f,
-                     const struct st_stack_frame* seen, int below) {
-  while (--below >= 0 && !is_call(f, &seen[below])) {
+                     const struct st_stack_frame* seen, int first, int below) {
+  while (--below >= first && !is_call(f, &seen[below])) {
   }
-  return below;
+  return below >= first ? below : -1;
 }
 
-/* Closes the shown frames that are not on the stack.  Returns false, and
- * changes nothing, if the stack contradicts the events. */
+/* Closes the shown frames that are not among the outermost `known` frames of the
+ * stack.  Returns false, and changes nothing, if the stack contradicts the
+ * events. */
 static bool close_missing(struct st_shown_calls* s,
                           const struct st_stack_frame* seen, int depth,
-                          bool certain) {
+                          int known, bool certain) {
+  int first = known < depth ? depth - known : 0;
   uint32_t first_missing = s->depth;
   int below = depth;
   for (uint32_t i = 0; i < s->depth; i++) {
     const struct st_shown_frame* f = &s->frames[i];
-    int at = find_call(f, seen, below);
+    int at = find_call(f, seen, first, below);
     if (at >= 0 && first_missing < s->depth)
       return false;
     if (at < 0 && !f->sampled && !certain)
@@ -299,7 +309,7 @@ static void merge(struct st_shown_calls* s, const struct st_stack_sample* from,
   st_wait_ends(s, from->before, from->wait_end);
   if (s->cpu.read_at < from->time)
     s->cpu = (struct st_cpu_time){from->time, from->cpu_ns};
-  if (depth < 0 || !close_missing(s, seen, depth, certain)) {
+  if (depth < 0 || !close_missing(s, seen, depth, from->known, certain)) {
     atomic_fetch_add(&st_samples_torn, 1);
     return;
   }
@@ -308,6 +318,21 @@ static void merge(struct st_shown_calls* s, const struct st_stack_sample* from,
     add_wait(s, from);
   s->last_sample_time = from->time;
   st_shown_write_due(s, from->time);
+}
+
+/* Makes a record of the code that runs in a frame, unless it has one, or was
+ * freed.  May run Python code. */
+static void make_record(const struct st_stack_frame* frame) {
+  if (st_code_record_find(frame->code))
+    return;
+  PyObject* code = Py_XNewRef(st_python_code_at(frame->code));
+  PyObject* globals = Py_XNewRef(st_python_dict_at(frame->globals));
+  if (code) {
+    st_code_accepted_in(code, globals);
+    st_code_record_get(code);
+  }
+  Py_XDECREF(globals);
+  Py_XDECREF(code);
 }
 
 static void take(uint64_t* at, bool entering) {
@@ -320,6 +345,7 @@ static void take(uint64_t* at, bool entering) {
   from.native_id = take_word(at);
   from.time = take_word(at);
   from.before = take_word(at);
+  from.known = (int)take_word(at);
   from.instruction = take_word(at);
   from.wait_begin = take_word(at);
   from.wait_end = take_word(at);
@@ -327,15 +353,21 @@ static void take(uint64_t* at, bool entering) {
   for (int i = 0; i < from.depth; i++) {
     frames[i].address = take_word(at);
     frames[i].code = take_word(at);
+    frames[i].globals = take_word(at);
+    if (!ST_CALLS_ARE_REPORTED)
+      make_record(&frames[i]);
   }
   struct st_shown_calls* s = st_shown_of(from.thread_id, from.native_id);
   if (!s || s->busy)
     return;
   s->last_sample = from.thread;
-  if (from.gone)
+  if (from.gone) {
+    s->now = from.time;
+    st_shown_extend(s, from.before);
     st_shown_gone(s);
-  else
+  } else {
     merge(s, &from, entering);
+  }
 }
 
 void st_samples_take(bool entering) {

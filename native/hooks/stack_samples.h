@@ -6,7 +6,8 @@
  *   without the GIL                                the GIL
  *
  *   a sample   kind and number of frames | thread | time | time of the sample
- *              before | wait | CPU time | frames, the innermost first
+ *              before | number of known calls | wait | CPU time | frames, the
+ *              innermost first
  *
  * Each event first merges all samples in the ring, so that a thread's frames
  * are those at the time of the sample:
@@ -23,6 +24,10 @@
  * address, the call is confirmed.  It is the same call, because the function
  * was armed in between: the interpreter would have reported a new call.  The
  * second look of a round (stack_sampler.h) is such a sample.
+ *
+ * On CPython 3.11 the interpreter reports no calls.  There merging_thread.h
+ * merges the samples, and a sample says how many of its outermost frames are
+ * certainly the calls of the sample before.
  *
  * A full ring drops samples.  Calls that only those samples contain may then be
  * missing; all other calls are complete.
@@ -43,6 +48,9 @@ struct st_stack_sample {
   /* The latest end of the wait that the samples before have found. */
   uint64_t wait_end;
   uint64_t cpu_ns; /* The CPU time that the thread had used. */
+  /* The other frames are calls that the sample before did not contain, although
+   * it may have had calls of the same functions at the same addresses. */
+  int known;
   int depth;
   const struct st_stack_frame* frames;
 };
@@ -51,6 +59,8 @@ struct st_stack_sample {
  * if the ring is full. */
 bool st_samples_put(const struct st_stack_sample* sample);
 bool st_samples_waiting(void);
+/* Returns whether a quarter of the ring is used. */
+bool st_samples_are_many(void);
 
 /* The functions from here on need the GIL. */
 

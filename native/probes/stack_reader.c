@@ -9,6 +9,8 @@ enum {
   /* The number of bytes that are read of a frame.  They contain all members
    * that a layout names. */
   FRAME_BYTES = 96,
+  /* The size up to which a frame is read as a whole, for its state. */
+  MAX_FRAME_BYTES = 1024,
   /* The number of bytes that are read of a thread state.  They contain all
    * members that a layout names. */
   THREAD_BYTES = 320,
@@ -47,19 +49,19 @@ static bool fetch(struct window* w, uint64_t start, size_t size) {
 /* Returns the bytes of a frame, from the source's copy or from the window.  If
  * the frame is in neither, fetches a window that ends with this frame: most
  * callers of a frame are at lower addresses. */
-static const uint8_t* frame_bytes(struct window* w, uint64_t address) {
+static const uint8_t* frame_bytes(struct window* w, uint64_t address,
+                                  size_t size) {
   const struct st_memory* memory = w->memory;
   const uint8_t* copied =
-      memory->view ? memory->view(memory->self, address, FRAME_BYTES) : NULL;
+      memory->view ? memory->view(memory->self, address, size) : NULL;
   if (copied)
     return copied;
-  bool inside = address >= w->start &&
-                address - w->start + FRAME_BYTES <= w->size &&
-                w->size >= FRAME_BYTES;
+  bool inside = address >= w->start && address - w->start + size <= w->size &&
+                w->size >= size;
   if (!inside) {
-    uint64_t below = WINDOW - FRAME_BYTES;
+    uint64_t below = WINDOW - size;
     bool ok = address >= below && fetch(w, address - below, WINDOW);
-    if (!ok && !fetch(w, address, FRAME_BYTES))
+    if (!ok && !fetch(w, address, size))
       return NULL;
   }
   return w->bytes + (address - w->start);
@@ -71,8 +73,30 @@ static uint64_t word_at(const uint8_t* bytes, size_t offset) {
   return word;
 }
 
+static uint64_t word_if(const uint8_t* bytes, size_t offset) {
+  return offset ? word_at(bytes, offset) : 0;
+}
+
 static bool is_pointer(uint64_t word) {
   return word >= WINDOW && word % sizeof(uint64_t) == 0;
+}
+
+/* Returns the size of a frame's part that is read.  A frame in the stack ends
+ * where the frame begins that it has called. */
+static size_t frame_size(const struct st_stack_layout* layout, uint64_t address,
+                         uint64_t called) {
+  bool whole = layout->frame_state && called >= address + FRAME_BYTES &&
+               called - address <= MAX_FRAME_BYTES;
+  return whole ? called - address : FRAME_BYTES;
+}
+
+static uint64_t hash(const uint8_t* bytes, size_t size) {
+  uint64_t h = size;
+  for (size_t i = 0; i + sizeof h <= size; i += sizeof h) {
+    h = (h ^ word_at(bytes, i)) * 0x9E3779B97F4A7C15;
+    h ^= h >> 32;
+  }
+  return h;
 }
 
 bool st_stack_read_thread(const struct st_stack_layout* layout,
@@ -107,12 +131,14 @@ int st_stack_read(const struct st_stack_layout* layout,
                   const struct st_stack_thread* thread,
                   struct st_stack_frame* frames) {
   struct window w = {.memory = memory};
-  uint64_t address = thread->frame;
+  uint64_t address = thread->frame, called = 0;
   int depth = 0;
   for (int steps = 0; address; steps++) {
     if (depth == ST_STACK_MAX_DEPTH || steps == 2 * ST_STACK_MAX_DEPTH)
       return ST_STACK_TOO_DEEP;
-    const uint8_t* bytes = is_pointer(address) ? frame_bytes(&w, address) : 0;
+    size_t size = frame_size(layout, address, called);
+    const uint8_t* bytes =
+        is_pointer(address) ? frame_bytes(&w, address, size) : NULL;
     if (!bytes)
       return ST_STACK_TORN;
     uint64_t previous = word_at(bytes, layout->frame_previous);
@@ -123,8 +149,15 @@ int st_stack_read(const struct st_stack_layout* layout,
     if (owner < layout->first_foreign_owner) {
       if (!is_pointer(code))
         return ST_STACK_TORN;
-      frames[depth++] = (struct st_stack_frame){address, code};
+      uint16_t state = called ? layout->frame_state : 0;
+      frames[depth++] = (struct st_stack_frame){
+          .address = address,
+          .code = code,
+          .globals = word_if(bytes, layout->frame_globals),
+          .object = word_if(bytes, layout->frame_object),
+          .state = state ? hash(bytes + state, size - state) : 0};
     }
+    called = address;
     address = address == thread->stop ? 0 : previous;
   }
   return depth;

@@ -47,6 +47,13 @@ struct st_stack_layout {
   uint16_t frame_previous;
   uint16_t frame_owner;
   uint16_t frame_instruction;
+  /* The offset of the pointer to the globals; 0 if they are not wanted. */
+  uint16_t frame_globals;
+  /* The offset of the pointer to the frame object; 0 if it is not wanted. */
+  uint16_t frame_object;
+  /* The offset from which on a frame does not change while it calls another
+   * one; 0 if `state` is not wanted. */
+  uint16_t frame_state;
   /* The offset, in a thread state, of the address of the current stack chunk:
    * the memory in which the frames of nested calls are adjacent.  Only samplers
    * of other processes use it (thread_sample.h). */
@@ -82,6 +89,14 @@ struct st_stack_thread {
  * have the same address. */
 struct st_stack_frame {
   uint64_t address, code;
+  uint64_t globals; /* 0 if the layout does not name the globals. */
+  /* The frame object, which exists only if something has asked for it.  A call
+   * never changes its frame object. */
+  uint64_t object;
+  /* A hash of the frame's instruction, variables and stack: they change only
+   * while the frame itself runs.  0 in the innermost frame, and if the layout
+   * does not say where they begin. */
+  uint64_t state;
 };
 
 enum {

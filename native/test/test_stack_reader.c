@@ -204,7 +204,7 @@ static void random_memory_does_no_harm(void) {
 static void instruction_of_a_frame_is_read(void) {
   put_thread(STACK);
   put(STACK + 56, 0x4321);
-  struct st_stack_frame frame = {STACK, CODE};
+  struct st_stack_frame frame = {.address = STACK, .code = CODE};
   uint64_t instruction = 0;
   CHECK(st_stack_read_instruction(&kLayout, &kMemory, &frame, &instruction));
   CHECK_EQ(instruction, 0x4321);

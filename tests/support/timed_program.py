@@ -251,7 +251,8 @@ class Trace:
 
     def of(self, call: Call) -> Slice | None:
         """Return the slice of a call, by its name, time and thread; None if there is none."""
-        slices = self.by_name[call.name, call.tid]
+        named = self.by_name[call.name, call.tid]
+        slices = [s for s in named if s.begin < call.end and call.begin < s.end]
         found = max(slices, key=lambda s: s.overlap_ns(call), default=None)
         return found if found and found.overlap_ns(call) >= (call.end - call.begin) / 2 else None
 

@@ -8,8 +8,6 @@ functions with `@category.traced` are recorded only once, by the decorator.
 
 from __future__ import annotations
 
-import sys
-
 import stretto
 from stretto import _pyhooks
 from stretto.base.errors import ConfigError
@@ -32,10 +30,6 @@ if TYPE_CHECKING:
 category = stretto.Category("python.functions", "calls of Python functions", ["slow"])
 
 MAX_DEPTH_LIMIT = 1 << 20
-
-CAN_SWITCH_OFF = sys.version_info >= (3, 12)
-SHORTEST_NS = 50_000
-"""Where the hooks of a function can't be switched off, auto detail leaves out shorter calls."""
 
 
 def _patterns(name: str, value: Any) -> tuple[str, ...]:
@@ -60,8 +54,8 @@ class FunctionOptions:
         max_depth: deeper calls are counted, not recorded.
         c_functions: whether functions written in C are recorded, too.
         auto_detail: whether calls shorter than a threshold are only counted, in their caller. The
-            hooks of functions that have only short calls are switched off. CPython 3.11 can't do
-            that: there, calls shorter than 50 us are left out.
+            hooks of functions that have only short calls are switched off. On CPython 3.11 only
+            samples of the stacks find calls.
         threshold_file: for auto detail: path of a file that holds the threshold as a u64 in
             nanoseconds; the threshold may rise during the recording. "" for 50 us.
         imports: "full", "folded" or "off", see `folded_code`.
@@ -112,8 +106,6 @@ class FunctionOptions:
         self.max_depth = _number("max_depth", max_depth, 1, MAX_DEPTH_LIMIT)
         self.c_functions = bool(c_functions)
         self.auto_detail = bool(auto_detail)
-        if self.auto_detail and not CAN_SWITCH_OFF:
-            self.min_duration_ns = SHORTEST_NS
         self.threshold_file = str(threshold_file)
         if imports not in IMPORTS:
             raise ConfigError(f"imports: choose from {', '.join(IMPORTS)}, not {imports!r}.")
@@ -248,7 +240,7 @@ def when_included(on_match: Callable[[str], object]) -> None:
 
 def has_auto_detail() -> bool:
     """Whether sessions that start now use auto detail: only long calls become slices."""
-    return _tracer.options.auto_detail and CAN_SWITCH_OFF
+    return _tracer.options.auto_detail
 
 
 def code_choice() -> Callable[[CodeType, str | None], Choice]:
