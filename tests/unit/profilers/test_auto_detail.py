@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from stretto import _pyhooks
-from stretto.profilers.functions import category
 from tests.support.call_slices import END, recorded
 
 CATEGORY = "python.functions"
