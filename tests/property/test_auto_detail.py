@@ -16,7 +16,7 @@ from tests.support.recorded import record
 from tests.support.timed_program import PROGRAMS, Looks, Trace, recorded
 
 SMALL_MB = 8 if sys.version_info >= (3, 12) else 3
-"""A size of the trace that 50 threads fill. On 3.11 calls are found by samples only, so fewer are."""
+"""A size of the trace that 50 threads fill. On 3.11 only samples find calls: they find fewer."""
 
 # Shrinking a failing example would take too long: each program runs for up to 1 s.
 without_shrinking = settings(
@@ -74,7 +74,7 @@ def test_calls_of_fifty_threads_above_a_raised_threshold_are_slices(folder: Path
 
 
 needs_events = pytest.mark.skipif(
-    sys.version_info < (3, 12), reason="only CPython 3.12 and later report calls, so they are counted"
+    sys.version_info < (3, 12), reason="only CPython 3.12 and later report calls and count them"
 )
 
 COUNTED = """
