@@ -14,8 +14,58 @@
 
 static uint64_t traced_threshold;
 
+/* Writes an instant event into the trace if the threshold has risen. */
+static void write_threshold(uint64_t now) {
+  uint64_t threshold = atomic_load(&st_hooks.threshold_ns);
+  if (ST_LIKELY(threshold == traced_threshold))
+    return;
+  traced_threshold = threshold;
+  PyObject* name = PyUnicode_FromFormat(
+      "from here on, calls shorter than %llu us are counted, not shown",
+      (unsigned long long)(threshold / 1000));
+  struct st_past_event e = {
+      .timestamp = now,
+      .track = ST_CALLS_ARE_REPORTED
+                   ? NULL
+                   : st_hooks.api->thread_track((uint64_t)getpid())};
+  if (name && (e.track || ST_CALLS_ARE_REPORTED))
+    st_hooks.api->instant_past(st_hooks.category, name, &e);
+  else
+    PyErr_Clear();
+  Py_XDECREF(e.track);
+  Py_XDECREF(name);
+}
+
+/* Whether the merging thread has anything to do.  Needs no GIL. */
+static bool must_merge(void) {
+  return st_samples_waiting() ||
+         atomic_load(&st_hooks.threshold_ns) != traced_threshold;
+}
+
+static void mark_calls(void) {
+  uint64_t pass = atomic_load(&st_marking_begun) + 1;
+  atomic_store(&st_marking_begun, pass);
+  st_python_mark_calls();
+  atomic_store(&st_marking_done, pass);
+}
+
+/* Merges the samples in the ring, on the merging thread.  In the child of a
+ * fork, the first samples take the place of the first call. */
+static void merge(void) {
+  if (!st_hooks.running)
+    return;
+  if (st_hooks.in_new_child) {
+    st_hooks.in_new_child = false;
+    st_hooks.api->prepare();
+  }
+  mark_calls();
+  st_samples_take(false);
+  write_threshold(st_hooks.api->now());
+}
+
 void st_auto_resume(void) {
-  st_hooks.may_switch_off = st_sampler_start() && st_merging_start();
+  const struct st_merging functions = {must_merge, merge};
+  st_hooks.may_switch_off = st_sampler_start() && st_merging_start(&functions);
 }
 
 void st_auto_pause(void) {
@@ -54,8 +104,7 @@ void st_auto_begin_in_child(void) {
  * may stop the tracer. */
 static void begin_first_call(void) {
   st_hooks.in_new_child = false;
-  if (ST_CALLS_ARE_REPORTED)
-    begin_sampling_in_child();
+  begin_sampling_in_child();
   st_hooks.api->prepare();
 }
 
@@ -87,28 +136,6 @@ void st_auto_stop(void) {
   st_auto_end_slices();
   st_call_sites_clear();
   st_code_records_clear();
-}
-
-/* Writes an instant event into the trace if the threshold has risen. */
-static void write_threshold(uint64_t now) {
-  uint64_t threshold = atomic_load(&st_hooks.threshold_ns);
-  if (ST_LIKELY(threshold == traced_threshold))
-    return;
-  traced_threshold = threshold;
-  PyObject* name = PyUnicode_FromFormat(
-      "from here on, calls shorter than %llu us are counted, not shown",
-      (unsigned long long)(threshold / 1000));
-  struct st_past_event e = {
-      .timestamp = now,
-      .track = ST_CALLS_ARE_REPORTED
-                   ? NULL
-                   : st_hooks.api->thread_track((uint64_t)getpid())};
-  if (name && (e.track || ST_CALLS_ARE_REPORTED))
-    st_hooks.api->instant_past(st_hooks.category, name, &e);
-  else
-    PyErr_Clear();
-  Py_XDECREF(e.track);
-  Py_XDECREF(name);
 }
 
 /* Merges all samples in the ring (stack_samples.h).  Returns the open calls of
@@ -246,28 +273,6 @@ void st_auto_collection_ends(void) {
   struct st_shown_calls* s = calls_at_collection();
   if (s && s->collection.begin && !s->collection.end)
     st_shown_collection_ends(s, s->now);
-}
-
-bool st_auto_must_merge(void) {
-  return st_samples_waiting() ||
-         atomic_load(&st_hooks.threshold_ns) != traced_threshold;
-}
-
-static void mark_calls(void) {
-  uint64_t pass = atomic_load(&st_marking_begun) + 1;
-  atomic_store(&st_marking_begun, pass);
-  st_python_mark_calls();
-  atomic_store(&st_marking_done, pass);
-}
-
-void st_auto_merge(void) {
-  if (!st_hooks.running)
-    return;
-  if (st_hooks.in_new_child)
-    begin_first_call();
-  mark_calls();
-  st_samples_take(false);
-  write_threshold(st_hooks.api->now());
 }
 
 static PyObject* totals_of_function(const struct st_code_record* r) {

@@ -64,11 +64,6 @@ void st_auto_collection_begins(void);
 /* The garbage collection has ended; the end of its slice is written. */
 void st_auto_collection_ends(void);
 
-/* Merges the samples in the ring, on the merging thread (merging_thread.h). */
-void st_auto_merge(void);
-/* Returns whether there is anything to merge.  Needs no GIL. */
-bool st_auto_must_merge(void);
-
 /* Writes an instant event with the sampling period of the stacks. */
 void st_auto_write_period(void);
 /* Returns a dict with the counts and times of auto detail since its start.

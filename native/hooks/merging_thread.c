@@ -9,10 +9,10 @@
 #include <unistd.h>
 
 #include "core/thread_join.h"
-#include "hooks/auto_detail.h"
 #include "hooks/python_layout.h"
 
 static struct {
+  struct st_merging functions;
   pthread_t thread;
   /* The thread's gettid(), which the thread itself stores. */
   _Atomic pid_t kernel_id;
@@ -46,12 +46,12 @@ static void* run(void* Py_UNUSED(unused)) {
   if (!state)
     return NULL;
   while (wait_for_samples()) {
-    if (!st_auto_must_merge())
+    if (!merger.functions.is_needed())
       continue;
     st_python_request_gil();
     PyEval_RestoreThread(state);
     int held = st_python_hold_collections();
-    st_auto_merge();
+    merger.functions.merge();
     st_python_release_collections(held);
     PyEval_SaveThread();
   }
@@ -76,11 +76,12 @@ static void initialize(void) {
   pthread_atfork(NULL, NULL, forget);
 }
 
-bool st_merging_start(void) {
+bool st_merging_start(const struct st_merging* functions) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   if (ST_CALLS_ARE_REPORTED || merger.running)
     return true;
   pthread_once(&once, initialize);
+  merger.functions = *functions;
   sigset_t every, old;
   sigfillset(&every);
   pthread_sigmask(SIG_SETMASK, &every, &old);

@@ -17,8 +17,13 @@
 
 enum { ST_MERGING_PAUSE_MS = 50 };
 
+struct st_merging {
+  bool (*is_needed)(void); /* Called without the GIL. */
+  void (*merge)(void);     /* Called with the GIL. */
+};
+
 /* Starts the thread.  Returns false if it cannot be started. */
-bool st_merging_start(void);
+bool st_merging_start(const struct st_merging* functions);
 /* Stops the thread and joins it.  The caller holds the GIL, which is released
  * meanwhile. */
 void st_merging_stop(void);
