@@ -42,13 +42,6 @@ static bool must_merge(void) {
          atomic_load(&st_hooks.threshold_ns) != traced_threshold;
 }
 
-static void mark_calls(void) {
-  uint64_t pass = atomic_load(&st_marking_begun) + 1;
-  atomic_store(&st_marking_begun, pass);
-  st_python_mark_calls();
-  atomic_store(&st_marking_done, pass);
-}
-
 /* Merges the samples in the ring, on the merging thread.  In the child of a
  * fork, the first samples take the place of the first call. */
 static void merge(void) {
@@ -58,7 +51,6 @@ static void merge(void) {
     st_hooks.in_new_child = false;
     st_hooks.api->prepare();
   }
-  mark_calls();
   st_samples_take(false);
   write_threshold(st_hooks.api->now());
 }

@@ -21,6 +21,8 @@ static struct {
   bool running, stopping, woken;
 } merger = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
+static _Atomic uint64_t begun, done;
+
 /* Sleeps until it is time to merge.  Returns false if the thread has to stop. */
 static bool wait_for_samples(void) {
   struct timespec t;
@@ -38,6 +40,12 @@ static bool wait_for_samples(void) {
   return !stopping;
 }
 
+static void mark_calls(void) {
+  atomic_fetch_add(&begun, 1);
+  st_python_mark_calls();
+  atomic_store(&done, begun);
+}
+
 static void* run(void* Py_UNUSED(unused)) {
   merger.kernel_id = (pid_t)syscall(SYS_gettid);
   prctl(PR_SET_NAME, "stretto-calls");
@@ -51,6 +59,7 @@ static void* run(void* Py_UNUSED(unused)) {
     st_python_request_gil();
     PyEval_RestoreThread(state);
     int held = st_python_hold_collections();
+    mark_calls();
     merger.functions.merge();
     st_python_release_collections(held);
     PyEval_SaveThread();
@@ -110,6 +119,14 @@ void st_merging_wake(void) {
   merger.woken = true;
   pthread_cond_signal(&merger.changed);
   pthread_mutex_unlock(&merger.lock);
+}
+
+uint64_t st_marking_begun(void) {
+  return begun;
+}
+
+uint64_t st_marking_done(void) {
+  return done;
 }
 
 uint64_t st_merging_thread_id(void) {

@@ -6,6 +6,7 @@
 #include "hooks/call_stack.h"
 #include "hooks/code_filter.h"
 #include "hooks/collections.h"
+#include "hooks/look_times.h"
 #include "hooks/manager_lives.h"
 #include "hooks/shared_totals.h"
 #include "hooks/stack_sampler.h"
@@ -241,7 +242,7 @@ static PyObject* looks(PyObject* module, PyObject* unused) {
   (void)module;
   (void)unused;
   struct st_look_time times[ST_KEPT_LOOKS];
-  int count = st_sampler_looks(times);
+  int count = st_look_times(times);
   PyObject* list = PyList_New(count);
   for (int i = 0; list && i < count; i++) {
     PyObject* item = Py_BuildValue("(KK)", (unsigned long long)times[i].begin,

@@ -13,6 +13,7 @@
 
 #include "core/clock.h"
 #include "core/thread_join.h"
+#include "hooks/look_times.h"
 #include "hooks/merging_thread.h"
 #include "hooks/python_layout.h"
 #include "hooks/shared_totals.h"
@@ -75,18 +76,12 @@ static struct {
   bool running, stopping;
 } sampler = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static struct {
-  struct st_look last[ST_KEPT_LOOKS];
-  _Atomic uint64_t count;
-} looks;
-
 /* A hash table of threads by their ids.  The structs of ended threads are kept
  * in the list `unused`; no struct is ever freed. */
 static struct known_thread* known[BUCKETS];
 static struct known_thread* unused;
 static int known_count;
 struct st_sampler_totals st_sampler_totals;
-_Atomic uint64_t st_marking_begun, st_marking_done;
 static uint64_t pass, next_to_arm;
 /* The time before the last walk over all threads.  The calls of a thread that
  * was not found then began later. */
@@ -284,8 +279,7 @@ static bool read_stack(struct known_thread* k, struct st_stack_thread* thread,
   static struct st_stack_frame frames[ST_STACK_MAX_DEPTH];
   int known = second ? k->first_known : k->depth;
   thread->stop = known < k->depth ? k->frames[known].address : 0;
-  bool marked =
-      !ST_CALLS_ARE_REPORTED && atomic_load(&st_marking_done) > k->marking;
+  bool marked = !ST_CALLS_ARE_REPORTED && st_marking_done() > k->marking;
   int depth = st_stack_read(&st_python_layout, &st_own_memory, thread, frames);
   if (depth > 0 && thread->stop && frames[depth - 1].address == thread->stop) {
     int rest = k->depth - known;
@@ -299,7 +293,7 @@ static bool read_stack(struct known_thread* k, struct st_stack_thread* thread,
   }
   if (depth < 0)
     return false;
-  k->marking = atomic_load(&st_marking_begun);
+  k->marking = st_marking_begun();
   int same = count_same(frames, depth, k->frames, k->depth, marked);
   k->first_same = depth - same;
   if (!ST_CALLS_ARE_REPORTED && same < k->same)
@@ -417,11 +411,7 @@ static uint64_t sample_threads(bool second) {
 static uint64_t look(bool second) {
   uint64_t begin = st_boottime_ns();
   uint64_t last_new = sample_threads(second);
-  uint64_t number = atomic_load_explicit(&looks.count, memory_order_relaxed);
-  struct st_look* l = &looks.last[number % ST_KEPT_LOOKS];
-  atomic_store_explicit(&l->begin, begin, memory_order_relaxed);
-  atomic_store_explicit(&l->end, st_boottime_ns(), memory_order_relaxed);
-  atomic_store_explicit(&looks.count, number + 1, memory_order_release);
+  st_look_times_add(begin, st_boottime_ns());
   return last_new;
 }
 
@@ -553,20 +543,6 @@ static void forget(void) {
 
 static void watch_forks(void) {
   pthread_atfork(NULL, NULL, forget);
-}
-
-int st_sampler_looks(struct st_look_time* out) {
-  uint64_t end = atomic_load_explicit(&looks.count, memory_order_acquire);
-  int count = 0;
-  /* The oldest look is left out: the sampling thread may be replacing it. */
-  for (uint64_t i = end < ST_KEPT_LOOKS ? 0 : end - ST_KEPT_LOOKS + 1; i < end;
-       i++) {
-    struct st_look* l = &looks.last[i % ST_KEPT_LOOKS];
-    out[count++] = (struct st_look_time){
-        atomic_load_explicit(&l->begin, memory_order_relaxed),
-        atomic_load_explicit(&l->end, memory_order_relaxed)};
-  }
-  return count;
 }
 
 bool st_sampler_start(void) {

@@ -40,7 +40,6 @@ enum {
   /* A call is shown if it is open in a round, and still open after this time.
    * This is the threshold at the start of the recording. */
   ST_SECOND_LOOK_NS = 50000,
-  ST_KEPT_LOOKS = 1024, /* The number of looks whose times are kept. */
 };
 
 /* The number of rounds since the process began, and the total running and
@@ -59,23 +58,6 @@ extern struct st_sampler_totals st_sampler_totals;
  * pause of 10 ms has the weight of ten pauses of 1 ms.  Returns 0 before the
  * second round. */
 uint64_t st_sampling_period_ns(void);
-
-/* The begin and end of a look, which reads the stacks of all threads, or as a
- * second look the stacks of some threads.  Times are in ns of CLOCK_BOOTTIME.
- */
-struct st_look {
-  _Atomic uint64_t begin, end;
-};
-struct st_look_time {
-  uint64_t begin, end;
-};
-/* Copies the times of the last looks, at most ST_KEPT_LOOKS - 1, the oldest
- * first.  Returns their number. */
-int st_sampler_looks(struct st_look_time* out);
-
-/* Numbers of passes that have marked all calls (st_python_mark_calls): those
- * that have begun, and those that are done. */
-extern _Atomic uint64_t st_marking_begun, st_marking_done;
 
 /* Starts the sampling thread.  Returns false if the system lets no process read
  * its own memory, or if no thread can be started. */
