@@ -20,6 +20,8 @@ NAMES = {
     "_PyCode_GetExtra": "3.11",
     "_PyCode_SetExtra": "3.11",
     "_PyEval_RequestCodeExtraIndex": "3.11",
+    "_PyRuntime": "3.11",
+    "_Py_atomic_store_relaxed": "3.11",
     "PyUnstable_Code_GetExtra": "3.12-",
     "PyUnstable_Code_SetExtra": "3.12-",
     "PyUnstable_Eval_RequestCodeExtraIndex": "3.12-",
@@ -55,6 +57,7 @@ NAMES = {
     "pycore_frame.h": "3.11-",
     "pycore_interp.h": "3.11-",
     "pycore_interpframe.h": "3.14-",
+    "pycore_runtime.h": "3.11",
 }
 """Name: the versions of CPython that it is used with. `->` marks a member of a struct."""
 
@@ -69,7 +72,8 @@ PATTERN = re.compile(
 
 CONDITIONAL = {
     "arguments of a call are read from its frame": "call_values.c",
-    "auto_detail needs sys.monitoring": "module.c",
+    "arguments and results of calls need sys.monitoring": "module.c",
+    "auto detail without sys.monitoring": "python_layout.h",
     "calls are reported by sys.monitoring": "monitoring.c",
     "calls are reported by the profile function": "profile.c",
     "names of the functions for extra data of code": "code_filter.c",
