@@ -1,10 +1,11 @@
 """`python.exceptions`: an uncaught exception is an instant, in any thread.
 
 The instant is named after the exception (`KeyError: 'qty'`), and is a log message of the priority
-FATAL. If a `concurrent.futures.Future` or an asyncio task keeps the exception, the priority is
-WARN, and the argument `kept_by` is added: the program may never retrieve the exception. An asyncio
-future's exception is recorded when the future is destroyed, if it was never retrieved; that of an
-event loop's callback when the callback fails.
+FATAL. The priority is WARN if the program itself has called `sys.excepthook`, and if a
+`concurrent.futures.Future` or an asyncio task keeps the exception, which the program may never
+retrieve; then the argument `kept_by` is added. An asyncio future's exception is recorded when the
+future is destroyed, if it was never retrieved; that of an event loop's callback when the callback
+fails.
 
 An uncaught exception is recorded in `sys.excepthook` and `threading.excepthook`. If the program has
 set a `sys.excepthook` that doesn't call ours, the uncaught exception of the main thread is recorded
@@ -74,7 +75,9 @@ def _on_uncaught(
     kind: type[BaseException], error: BaseException | None, trace: TracebackType | None
 ) -> None:
     if category.enabled:
-        _record(kind, error, trace)
+        # Otherwise the program has called the hook, for an exception that it handles.
+        uncaught = getattr(sys, "last_value", None) is error
+        _record(kind, error, trace, FATAL if uncaught else WARN)
 
 
 def _key(error: BaseException | None) -> tuple[object, ...]:
@@ -122,8 +125,9 @@ def _on_loop_error(_loop: object, context: dict[str, object]) -> None:
 
 def _on_uncaught_in_thread(given: ExceptHookArgs) -> None:
     # SystemExit in a thread isn't an error.
-    if given.exc_value is not None and not isinstance(given.exc_value, SystemExit):
-        _on_uncaught(given.exc_type, given.exc_value, given.exc_traceback)
+    error = given.exc_value
+    if category.enabled and error is not None and not isinstance(error, SystemExit):
+        _record(given.exc_type, error, given.exc_traceback)
 
 
 def _at_exit() -> None:

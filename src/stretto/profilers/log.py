@@ -24,6 +24,7 @@ category = stretto.Category("python.log", "log records from INFO up", ["slow"])
 
 INFO, WARNING, ERROR, CRITICAL = 20, 30, 40, 50
 
+_keeps_source = True
 _own_attributes: frozenset[str] = frozenset()
 """The names of a log record's attributes without `extra`."""
 
@@ -33,6 +34,26 @@ def _message(record: LogRecord) -> str:
         return record.getMessage()
     except Exception:  # noqa: BLE001  # the program's own formatting; its handlers will say so
         return str(record.msg)
+
+
+def leave_out_source() -> None:
+    """Record the stacks that `logging` has formatted without lines of source text."""
+    global _keeps_source
+    _keeps_source = False
+
+
+def _stack(text: str) -> str:
+    if _keeps_source:
+        return text
+    return "\n".join(line for line in text.splitlines() if not _is_source(line))
+
+
+def _is_source(line: str) -> bool:
+    """Whether a line of a traceback is indented deeper than those that begin with `File`."""
+    text = line.lstrip(" ")
+    if text.startswith("| "):  # An exception group has a bar in front of its lines.
+        return text.startswith("|     ")
+    return line.startswith("    ") and not text.startswith(("+-", "|"))
 
 
 def _exception(record: LogRecord) -> dict[str, object]:
@@ -49,7 +70,7 @@ def _exception(record: LogRecord) -> dict[str, object]:
                 "exception_message": message_of(error),
                 "traceback": traceback_of(error, trace),
             }
-    return {"traceback": record.exc_text} if record.exc_text else {}
+    return {"traceback": _stack(record.exc_text)} if record.exc_text else {}
 
 
 def _priority(level: int) -> int:
@@ -80,7 +101,7 @@ def _on_record(_logger: Logger, record: LogRecord) -> None:
         **_extra(record),
     }
     if record.stack_info:
-        args["stack"] = record.stack_info
+        args["stack"] = _stack(record.stack_info)
     category.log_message(
         event_name(message) or record.levelname,
         message,

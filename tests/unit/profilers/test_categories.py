@@ -6,8 +6,10 @@ import asyncio
 import gc
 import io
 import logging
+import re
 import sys
 import threading
+import traceback
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -112,6 +114,36 @@ class TestLogRecords:
             assert f'File "{__file__}", line ' in lines[-1]
         assert set(third.args) == {"logger", "level"}
         assert output.getvalue().count("ConnectionError: no route") == 2
+
+    def test_source_lines_of_formatted_stacks_are_left_out_on_request(
+        self, logger: tuple[logging.Logger, io.StringIO], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        log_, _output = logger
+        monkeypatch.setattr(log, "_keeps_source", True)
+        error = ExceptionGroup("several", [ValueError("one"), ExceptionGroup("x", [OSError()])])
+        record = log_.makeRecord("app", 40, __file__, 1, "it", (), None)
+        with recorded("python.log") as result:
+            try:
+                try:
+                    raise KeyError("inner")
+                except KeyError:
+                    raise error  # noqa: B904
+            except ExceptionGroup:
+                record.exc_text = traceback.format_exc()
+                record.stack_info = (
+                    'Stack:\n  File "x.py", line 1, in f\n    secret()\n    ^^^^^^^^'
+                )
+            log_.handle(record)
+            log.leave_out_source()
+            log_.handle(record)
+        before, after = result.events
+        assert before.args["stack"] == record.stack_info
+        assert after.args["stack"] == 'Stack:\n  File "x.py", line 1, in f'
+        text, frames = before.args["traceback"], after.args["traceback"]
+        assert text == record.exc_text
+        assert "raise" not in frames
+        left_out = [line for line in text.splitlines() if line not in frames.splitlines()]
+        assert all(re.search(r"raise|[~^]{3}", line) for line in left_out)
 
     def test_stack_frames_of_causes_and_contexts_precede_frames_of_the_exception(
         self, logger: tuple[logging.Logger, io.StringIO]
@@ -306,7 +338,7 @@ class TestUncaughtExceptions:
         assert [given.exc_type for given in seen] == [ValueError, SystemExit]
 
     def test_uncaught_exception_of_the_main_thread_is_recorded(
-        self, capsys: pytest.CaptureFixture[str]
+        self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         original = sys.excepthook
         with recorded("python.exceptions") as result:
@@ -315,13 +347,23 @@ class TestUncaughtExceptions:
                 try:
                     raise error
                 except Exception as caught:
+                    # The interpreter does so before it calls the hook.
+                    monkeypatch.setattr(sys, "last_value", caught, raising=False)
                     sys.excepthook(type(caught), caught, caught.__traceback__)
-        assert [(event.args["type"], event.args["message"]) for event in result.events] == [
-            ("KeyError", "'x'"),
-            (f"{__name__}.Odd", "<RuntimeError in str>"),
+        assert [(e.args["type"], e.args["message"], e.log[0]) for e in result.events] == [
+            ("KeyError", "'x'", 7),
+            (f"{__name__}.Odd", "<RuntimeError in str>", 7),
         ]
         assert "KeyError: 'x'" in capsys.readouterr().err
         assert sys.excepthook is original
+
+    def test_exception_that_the_program_handles_by_the_hook_is_a_warning(self) -> None:
+        with recorded("python.exceptions") as result:
+            try:
+                raise KeyError("x")
+            except KeyError:
+                sys.__excepthook__(*sys.exc_info())  # type: ignore[arg-type]
+        assert [(event.name, event.log[0]) for event in result.events] == [("KeyError: 'x'", 5)]
 
 
 class TestKeptExceptions:

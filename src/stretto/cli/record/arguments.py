@@ -229,9 +229,7 @@ def _target_options(parsed: dict[str, Any], mode: str) -> dict[str, list[str]]:
         options["imports"] = [imports]
     if parsed["flows"]:
         options["flows"] = ["1"]
-    if parsed["no_args"]:
-        options["no_args"] = ["1"]
-    for name in ("c_functions", "log_args", "log_result", "my_code", "cpu"):
+    for name in ("no_args", "no_source", "c_functions", "log_args", "log_result", "my_code", "cpu"):
         if parsed[name]:
             options[name] = ["1"]
     if mode == "auto":

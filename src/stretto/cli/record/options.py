@@ -183,6 +183,11 @@ CONTENTS = Group(
     "contents",
     *(Option(f"--no-{name}", f"don't record {text}") for name, (_, text) in CATEGORIES.items()),
     Option("--no-args", "don't record arguments on command lines"),
+    Option(
+        "--no-source",
+        "don't record source text, which only stacks of log records hold (stack_info); for the "
+        "source pane see `stretto view --no-source`",
+    ),
     Option("--no-counters", "don't record memory and CPU of processes"),
     Option(
         "--flows",

@@ -104,10 +104,13 @@ def configure(options: Options, workspace: Workspace) -> None:
     from stretto import profilers
     from stretto.client.track_event import builtin_categories
     from stretto.client.track_event.process_name import hidden
+    from stretto.profilers import log
 
     hidden.arguments = "no_args" in options
     # Import the profilers before the first session, which would record the imports.
     builtin_categories.load_all()
+    if "no_source" in options:
+        log.leave_out_source()
     functions: dict[str, object] = {
         name: int(options[name][0])
         for name in (*SWITCHES, "min_duration_ns", "max_depth")
