@@ -20,8 +20,18 @@ static void write_event(PyObject* category, const char* method,
   Py_XDECREF(function);
 }
 
+/* The callback stays registered in a forked child, whose categories may be
+ * disabled. */
+static bool is_enabled(PyObject* category) {
+  PyObject* enabled = PyObject_GetAttrString(category, "enabled");
+  Py_XDECREF(enabled);
+  return enabled == Py_True;
+}
+
 static void on_start(PyObject* category, PyObject* thread_track,
                      PyObject* info) {
+  if (!is_enabled(category))
+    return;
   Py_XSETREF(track, PyObject_CallNoArgs(thread_track));
   PyObject* generation = PyDict_GetItemString(info, "generation");
   if (!track || !generation)

@@ -9,7 +9,7 @@ The file is long because an extension module has one stub. It has a section for 
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
-from types import CodeType
+from types import CodeType, FrameType
 from typing import Any, Final, Generic, Literal, Protocol, Self, TypeAlias, TypeVar, final
 
 from stretto.base.errors import DecodeError
@@ -1074,6 +1074,13 @@ def add_pending_call(function: Callable[[], Any], /) -> None:
     Used for work that must not be done inside a hook, such as starting a thread after a fork. An
     exception of the function is reported by `sys.unraisablehook`. Raises RuntimeError when too many
     calls are pending, and outside the main interpreter.
+    """
+
+def call_when_left(frame: FrameType, instruction: int, function: Callable[[], Any], /) -> None:
+    """Call a function on the main thread once a frame has left an instruction (`f_lasti`).
+
+    So the function is called after the call that the instruction makes, and after all hooks that
+    run in this call. Raises like `add_pending_call`.
     """
 
 # --- native/bind/probes

@@ -22,7 +22,9 @@ import _socket as socket
 import fcntl
 import os
 import select
-import struct
+
+# Importing `struct` takes longer.
+from _struct import Struct
 
 from stretto.base.errors import TransportError
 from stretto.base.own_fd import OwnFd
@@ -38,7 +40,7 @@ count, and below the usual limit of 1024."""
 BACKLOG = 4096
 """The length of the accept queue; the kernel allows at most `net.core.somaxconn`."""
 
-_FD = struct.Struct("i")
+_FD = Struct("i")
 _FD_SPACE = socket.CMSG_SPACE(_FD.size)
 _SEND_FLAGS = socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL
 _RECV_FLAGS = socket.MSG_DONTWAIT | socket.MSG_CMSG_CLOEXEC

@@ -11,8 +11,10 @@ import _socket as socket
 import errno
 import os
 import stat
-import struct
 import time
+
+# Importing `struct` takes longer.
+from _struct import Struct
 
 from stretto.base.errors import TransportError
 from stretto.base.peer_credentials import PeerCredentials
@@ -21,8 +23,8 @@ from stretto.base.stream_socket import BACKLOG, StreamListener, StreamSocket, mo
 MAX_PATH_BYTES = 106
 """The longest address: sun_path has 108 bytes, and Perfetto uses less than 107."""
 
-_UCRED = struct.Struct("iII")
-_GID = struct.Struct("I")
+_UCRED = Struct("iII")
+_GID = Struct("I")
 _SO_PEERGROUPS = 59  # The socket module lacks this constant.
 _MAX_OPTION_BYTES = 1024
 _CONNECT_RETRY_MS = 5

@@ -82,29 +82,6 @@ def stop_threads(caller: FrameType) -> None:
     _kept = _slot_to_keep()
 
 
-def _is_fork_over() -> bool:
-    """Whether os.fork() has returned: all its hooks have run, and threads have been counted.
-
-    Called by `_resume_after_fork`, a pending call. While os.fork() runs, its caller's frame stays
-    at the instruction that calls os.fork(). While a hook of the fork runs, the hook's frame is
-    between the caller's frame and the frame of the pending call.
-    """
-    if _forking is None:
-        return True
-    caller, instruction = _forking
-    return caller.f_lasti != instruction or sys._getframe(2) is caller  # noqa: SLF001
-
-
-def _resume_after_fork() -> None:
-    """Restart the helper threads. Runs as a pending call, repeated until the fork is over."""
-    global _forking
-    if not _is_fork_over():
-        _native.add_pending_call(_resume_after_fork)
-        return
-    _forking = None
-    resume()
-
-
 def resume() -> None:
     """Start the helper threads again if a fork has stopped them. Idempotent."""
     # The child inherits the parent's pending calls, which may run before the child's hook.
@@ -129,11 +106,16 @@ def _after_in_parent() -> None:
 def _resume_soon() -> None:
     # The threads can't be restarted within this hook: CPython counts the threads after all fork
     # hooks, and warns if there are several.
-    # The main thread calls `resume`; if it is blocked, a thread that records an event or waits for
-    # a session calls `resume`.
+    # The main thread calls `resume` when it has left the instruction that calls os.fork(); if it is
+    # blocked, a thread that records an event or waits for a session calls `resume`.
+    global _forking
+    forking, _forking = _forking, None
     process.soon.append(resume)
     try:
-        _native.add_pending_call(_resume_after_fork)
+        if forking is not None:
+            _native.call_when_left(*forking, resume)
+        else:  # A hook of this fork has forked, too.
+            _native.add_pending_call(resume)
     except RuntimeError:  # The interpreter has too many pending calls.
         return
 

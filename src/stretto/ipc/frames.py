@@ -12,8 +12,9 @@ Source: docs/formats/ipc.md, "Frames".
 
 from __future__ import annotations
 
+# Importing `struct` takes longer.
+from _struct import Struct
 from mmap import MAP_ANONYMOUS, MAP_PRIVATE, mmap
-from struct import Struct
 
 from stretto.base.errors import DecodeError, LocalProtocolError, RemoteProtocolError
 from stretto.protos.ipc import IPCFrame

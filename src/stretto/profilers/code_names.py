@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 import sys
-from types import ModuleType
 
 from stretto.profilers.folded_code import MAIN_MODULES, is_body
 
@@ -50,7 +49,7 @@ def _exporter(module: str, name: str) -> str:
 def _namespace(module: str) -> dict[str, Any]:
     """Return a module's attributes, without loading a module that loads itself on first use."""
     found = sys.modules.get(module)
-    if not isinstance(found, ModuleType):
+    if not isinstance(found, type(sys)):
         return {}
     attributes: dict[str, Any] = object.__getattribute__(found, "__dict__")
     return attributes

@@ -69,9 +69,27 @@ class TestPendingCalls:
             pass
         assert errors == ["no good"]
 
+    def test_call_when_left_waits_for_the_end_of_the_current_call(self) -> None:
+        calls: list[int] = []
+
+        def schedule() -> list[int]:
+            caller = sys._getframe(1)
+            _native.call_when_left(caller, caller.f_lasti, lambda: calls.append(1))
+            for _ in range(100_000):  # The interpreter makes pending calls at the end of a loop.
+                pass
+            return calls.copy()
+
+        assert schedule() == []
+        deadline = time.monotonic() + 30
+        while not calls and time.monotonic() < deadline:
+            pass
+        assert calls == [1]
+
     def test_pending_call_must_be_callable(self) -> None:
         with pytest.raises(TypeError, match="must be callable"):
             _native.add_pending_call(3)  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match="must be callable"):
+            _native.call_when_left(sys._getframe(), 0, 3)  # type: ignore[arg-type]
 
 
 class TestSubinterpreters:
