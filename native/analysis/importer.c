@@ -149,6 +149,7 @@ void st_importer_free(struct st_importer* m) {
   st_sched_free(&m->sched);
   st_cpus_free(&m->cpus);
   st_disks_free(&m->disks);
+  st_map_free(&m->unknown_ends);
   st_stacks_free(&m->stacks);
   st_map_free(&m->perf.sessions);
   st_keys_free(&m->perf.cpu_keys);

@@ -103,6 +103,9 @@ struct st_importer {
   struct st_sched sched;
   struct st_ftrace ftrace;
   struct st_disks disks;
+  /* Threads of other kernels than Linux whose state after their last run is
+   * unknown: utid to row of sched_slice + 1. */
+  struct st_map unknown_ends;
   struct st_stacks stacks;
   struct st_perf perf;
   struct st_heap_profiles heap_profiles;
@@ -179,6 +182,8 @@ void st_parse_atrace(struct st_importer* m, int64_t ts, uint32_t tid,
  * device's name and `suffix`: sys_stats.c. */
 uint32_t st_device_counter_row(struct st_importer* m, const char* type,
                                const char* suffix, struct st_field device);
+/* Parses the packets of kernels other than Linux: generic_kernel.c. */
+void st_parse_generic_kernel(struct st_importer* m, const struct st_event* e);
 /* Parses SysStats: sys_stats.c. */
 void st_parse_sys_stats(struct st_importer* m, const struct st_event* e);
 /* Returns the time of a StreamingProfilePacket in the trace, and adds its

@@ -212,6 +212,10 @@ static void route_content(struct st_importer* m, const struct packet* p,
     case FIELD(PROCESS_TREE):
     case FIELD(PROCESS_STATS):
     case FIELD(SYS_STATS):
+    case FIELD(GENERIC_KERNEL_TASK_STATE_EVENT):
+    case FIELD(GENERIC_KERNEL_TASK_RENAME_EVENT):
+    case FIELD(GENERIC_KERNEL_PROCESS_TREE):
+    case FIELD(GENERIC_KERNEL_CPU_FREQ_EVENT):
     case FIELD(TRIGGER):
     case FIELD(CLONE_SNAPSHOT_TRIGGER):
       queue_packet(m, ts, p->content);

@@ -132,8 +132,7 @@ static void resolve(struct st_processes* p, uint32_t utid, uint32_t upid) {
   }
 }
 
-/* Returns the thread of this tid in the process; adds it if it is new. */
-static uint32_t thread_of(struct st_processes* p, int64_t tid, uint32_t upid) {
+uint32_t st_thread_of(struct st_processes* p, int64_t tid, uint32_t upid) {
   uint32_t utid = find_thread(p, tid, upid);
   if (utid == ST_NO_ROW)
     utid = add_thread(p, tid);
@@ -143,17 +142,22 @@ static uint32_t thread_of(struct st_processes* p, int64_t tid, uint32_t upid) {
   return utid;
 }
 
+uint32_t st_process_seen(struct st_processes* p, int64_t pid) {
+  uint32_t found = st_map_get(&p->by_pid, (uint64_t)pid);
+  return found ? found - 1 : add_process(p, pid);
+}
+
 uint32_t st_process_get(struct st_processes* p, int64_t pid) {
   uint32_t found = st_map_get(&p->by_pid, (uint64_t)pid);
   if (found)
     return found - 1;
   uint32_t upid = add_process(p, pid);
-  thread_of(p, pid, upid);
+  st_thread_of(p, pid, upid);
   return upid;
 }
 
 uint32_t st_thread_get(struct st_processes* p, int64_t tid, int64_t pid) {
-  return thread_of(p, tid, st_process_get(p, pid));
+  return st_thread_of(p, tid, st_process_get(p, pid));
 }
 
 uint32_t st_thread_restart(struct st_processes* p, uint32_t utid) {

@@ -65,6 +65,10 @@ void st_processes_init(struct st_processes* p, struct st_storage* s);
 void st_processes_use_idle(struct st_processes* p);
 /* Returns the upid; adds the process and its main thread if they are new. */
 uint32_t st_process_get(struct st_processes* p, int64_t pid);
+/* The same, but adds no main thread. */
+uint32_t st_process_seen(struct st_processes* p, int64_t pid);
+/* Returns the utid of a thread of a process; adds the thread if it is new. */
+uint32_t st_thread_of(struct st_processes* p, int64_t tid, uint32_t upid);
 /* Returns the utid of a thread of a process; adds both if they are new. */
 uint32_t st_thread_get(struct st_processes* p, int64_t tid, int64_t pid);
 /* Returns the utid of the newest thread of a tid that is alive; ST_NO_ROW if

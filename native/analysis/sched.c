@@ -146,6 +146,26 @@ void st_sched_new(struct st_sched* s, int64_t ts, uint32_t utid,
   open_state(s, utid, ts, s->runnable, ST_NO_ROW, creator, 0);
 }
 
+void st_sched_set_state(struct st_sched* s, uint32_t utid, int64_t ts,
+                        st_string state, uint32_t cpu) {
+  close_state(s, utid, ts);
+  open_state(s, utid, ts, state, cpu, ST_NO_ROW, ST_NO_FLAGS);
+}
+
+void st_sched_correct_state(struct st_sched* s, uint32_t utid,
+                            st_string state) {
+  struct st_last_state* last = last_state(s, utid);
+  if (last->row == ST_NO_ROW)
+    return;
+  last->state = state;
+  st_table_set(&s->storage->tables[ST_STATE_TABLE], last->row, ST_STATE_state,
+               st_text(state));
+}
+
+st_string st_sched_last(struct st_sched* s, uint32_t utid) {
+  return last_state(s, utid)->state;
+}
+
 void st_sched_blocked(struct st_sched* s, uint32_t utid, bool io_wait,
                       st_string function) {
   struct st_table* t = &s->storage->tables[ST_STATE_TABLE];

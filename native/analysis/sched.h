@@ -59,6 +59,15 @@ void st_sched_wake(struct st_sched* s, int64_t ts, uint32_t utid,
 /* Makes a created thread runnable. */
 void st_sched_new(struct st_sched* s, int64_t ts, uint32_t utid,
                   uint32_t creator);
+/* The following functions are for kernels that report one thread at a time.
+ * `state` is 0 if it is unknown; `cpu` is ST_NO_ROW if the thread doesn't
+ * run. */
+void st_sched_set_state(struct st_sched* s, uint32_t utid, int64_t ts,
+                        st_string state, uint32_t cpu);
+/* Replaces the thread's last state. */
+void st_sched_correct_state(struct st_sched* s, uint32_t utid, st_string state);
+/* Returns the thread's last state; 0 if there is none. */
+st_string st_sched_last(struct st_sched* s, uint32_t utid);
 /* Stores why the thread's current sleep began; `function` is the kernel
  * function that blocked it, 0 if unknown. */
 void st_sched_blocked(struct st_sched* s, uint32_t utid, bool io_wait,

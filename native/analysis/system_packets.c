@@ -444,6 +444,12 @@ void st_parse_packet(struct st_importer* m, const struct st_event* e) {
     case ST_FIELD_TRACE_PACKET_SYS_STATS:
       st_parse_sys_stats(m, e);
       break;
+    case ST_FIELD_TRACE_PACKET_GENERIC_KERNEL_TASK_STATE_EVENT:
+    case ST_FIELD_TRACE_PACKET_GENERIC_KERNEL_TASK_RENAME_EVENT:
+    case ST_FIELD_TRACE_PACKET_GENERIC_KERNEL_PROCESS_TREE:
+    case ST_FIELD_TRACE_PACKET_GENERIC_KERNEL_CPU_FREQ_EVENT:
+      st_parse_generic_kernel(m, e);
+      break;
     case ST_FIELD_TRACE_PACKET_STREAMING_PROFILE_PACKET:
     case ST_FIELD_TRACE_PACKET_PERF_SAMPLE:
     case ST_FIELD_TRACE_PACKET_PROFILE_PACKET:

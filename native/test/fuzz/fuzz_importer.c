@@ -82,9 +82,9 @@ static struct message any_bundle(struct input* in) {
 }
 
 static struct message any_packet(struct input* in) {
-  static const uint32_t kFields[] = {11, 60, 6,  12, 59, 2,  9,  45,
-                                     69, 35, 1,  1,  7,  34, 67, 12,
-                                     66, 37, 54, 61, 68, 44};
+  static const uint32_t kFields[] = {117, 120, 122, 11, 60, 6,  12, 59, 2,
+                                     9,   45,  69,  35, 1,  1,  7,  34, 67,
+                                     12,  66,  37,  54, 61, 68, 44};
   struct message packet = begin_packet(next(in) % 4, number(in));
   uint32_t field = kFields[next(in) % (sizeof kFields / sizeof *kFields)];
   uint8_t flags = next(in);

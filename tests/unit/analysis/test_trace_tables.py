@@ -32,3 +32,44 @@ def test_snapshot_gives_the_time_of_a_clock_that_went_backwards() -> None:
     text = snapshot % (500, 10) + snapshot % (400, 20)
     rows = table(text, "clock_snapshot", "ts", "clock_id", "clock_value")
     assert rows == [(10, 1, 500), (10, 6, 10), (20, 1, 400), (20, 6, 20)]
+
+
+def state(ts: int, tid: int, new_state: str, cpu: int = 0) -> str:
+    """Return a packet with the new state of a thread, of a kernel other than Linux."""
+    return (
+        f"packet {{ timestamp: {ts} generic_kernel_task_state_event {{ cpu: {cpu} tid: {tid} "
+        f'comm: "task{tid}" state: TASK_STATE_{new_state} prio: 20 }} }}\n'
+    )
+
+
+def test_state_of_a_thread_follows_the_switch_to_another() -> None:
+    text = state(10, 1, "RUNNING") + state(20, 2, "RUNNING") + state(20, 1, "INTERRUPTIBLE_SLEEP")
+    columns = "ts", "dur", "utid", "end_state"
+    assert table(text, "__intrinsic_sched_slice", *columns) == [(10, 10, 1, "S"), (20, -1, 2, None)]
+    columns = "ts", "dur", "utid", "state"
+    assert table(text, "__intrinsic_thread_state", *columns) == [
+        (10, 10, 1, "Running"),
+        (20, -1, 1, "S"),
+        (20, -1, 2, "Running"),
+    ]
+
+
+def test_state_in_an_impossible_order_is_counted_and_dropped() -> None:
+    text = state(10, 1, "RUNNING") + state(20, 1, "RUNNING") + state(30, 1, "CREATED")
+    assert len(table(text, "__intrinsic_thread_state", "ts")) == 1
+    assert ("generic_task_state_invalid_order", 2) in table(text, "stats", "name", "value")
+
+
+def test_state_with_an_invalid_cpu_is_counted_and_dropped() -> None:
+    text = state(10, 1, "RUNNING", cpu=-1)
+    assert table(text, "__intrinsic_sched_slice", "ts") == []
+    assert ("task_state_invalid", 1) in table(text, "stats", "name", "value")
+
+
+def test_process_tree_of_another_kernel_names_the_main_thread() -> None:
+    text = """packet { timestamp: 1 generic_kernel_process_tree {
+        processes { pid: 10 ppid: 1 cmdline: "program --flag" }
+        threads { tid: 77 pid: 10 comm: "first" is_main_thread: true } } }"""
+    rows = table(text, "process", "pid", "name", "cmdline", "parent_upid")
+    assert (10, "program", "program --flag", 1) in rows
+    assert (77, "first", 2, 1) in table(text, "thread", "tid", "name", "upid", "is_main_thread")
