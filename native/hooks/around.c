@@ -102,6 +102,10 @@ static PyObject* around_getattro(PyObject* self, PyObject* name) {
   return PyObject_GetAttr(a->function, name);
 }
 
+static int around_setattro(PyObject* self, PyObject* name, PyObject* value) {
+  return PyObject_SetAttr(((struct around*)self)->function, name, value);
+}
+
 static PyObject* around_repr(PyObject* self) {
   return PyObject_Repr(((struct around*)self)->function);
 }
@@ -145,6 +149,7 @@ static PyType_Slot kSlots[] = {
     {Py_tp_call, PyVectorcall_Call},
     {Py_tp_descr_get, around_get},
     {Py_tp_getattro, around_getattro},
+    {Py_tp_setattro, around_setattro},
     {Py_tp_repr, around_repr},
     {Py_tp_traverse, around_traverse},
     {Py_tp_clear, around_clear},

@@ -25,6 +25,7 @@ from stretto import _pyhooks
 from stretto._native import boottime_ns, call_untraced
 from stretto.client.track_event import slots
 from stretto.profilers import functions, trio_tasks, uvloop_tasks
+from stretto.profilers.life_lanes import observers
 from stretto.profilers.patch import Patch
 from stretto.profilers.task_lanes import Lane, category, coroutine_name, is_shown, is_task
 
@@ -105,25 +106,10 @@ class _Steps:
             )
 
 
-def _make_lane(task: Any, created: int) -> Lane | bool:
+def _make_lane(task: Any, created: int) -> Lane | None:
     if trio_tasks.is_task(task):
         return trio_tasks.TrioLane(task, created)
-    return is_shown(task.get_coro()) and Lane(task, created)
-
-
-def _look(lane: Lane | bool | None, task: Any, created: int, *times: Any) -> Lane | bool:
-    if lane is None:
-        lane = _make_lane(task, created)
-    if isinstance(lane, Lane):
-        lane.look(task, *times)
-    return lane
-
-
-def _end(lane: Lane | bool | None, task: Any, created: int, looked: int, now: int) -> None:
-    if lane is None:
-        lane = _make_lane(task, created)
-    if isinstance(lane, Lane):
-        lane.end(task, looked, now)
+    return Lane(task, created) if is_shown(task.get_coro()) else None
 
 
 def _failed(error: object) -> None:
@@ -166,7 +152,7 @@ def _watch_existing_tasks() -> None:
 def _switch(on: bool) -> None:
     full = not functions.has_auto_detail()
     if on:
-        _pyhooks.watch_tasks(_look, _end, _failed, _find_tasks, full)
+        _pyhooks.watch_tasks(*observers(_make_lane), _failed, _find_tasks, full)
         _watch_existing_tasks()
     # The wrappers of `_full_steps` are around the wrappers of `_lanes`. So `_full_steps` is
     # switched on last, and is switched off first.

@@ -21,6 +21,7 @@ import stretto
 from stretto import _pyhooks
 from stretto.client.track_event import slots
 from stretto.profilers import functions
+from stretto.profilers.life_lanes import observers
 from stretto.profilers.patch import Patch
 
 TYPE_CHECKING = False
@@ -52,42 +53,26 @@ class _Lane:
         self._has_body = False
         category.begin(name, track=self._track, timestamp=created)
 
-    def look(self, suspended: int, now: int, resumes: bool) -> None:
+    def look(self, _manager: Any, _looked: int, suspended: int, now: int, resumes: bool) -> None:
         if suspended and not self._has_body:
             self._has_body = True
             category.begin("body", track=self._track, timestamp=suspended)
             if resumes:
                 category.end(track=self._track, timestamp=now)
 
-    def end(self, now: int) -> None:
+    def end(self, _manager: Any, _looked: int, now: int) -> None:
         category.end(track=self._track, timestamp=now)
 
 
 _choose: Callable[[CodeType, str | None], Choice] = functions.code_choice()
 
 
-def _make_lane(manager: Any, created: int) -> _Lane | bool:
-    """Return a new lane; False if the context manager's function must not be recorded."""
+def _make_lane(manager: Any, created: int) -> _Lane | None:
+    """Return a new lane; None if the context manager's function must not be recorded."""
     code, frame = _code_and_frame(manager.gen)
     module = frame.f_globals.get("__name__") if frame is not None else None
     name = _choose(code, module)
-    return _Lane(name, created) if isinstance(name, str) else False
-
-
-def _look(lane: _Lane | bool | None, manager: Any, created: int, *times: Any) -> _Lane | bool:
-    _looked, suspended, now, resumes = times
-    if lane is None:
-        lane = _make_lane(manager, created)
-    if isinstance(lane, _Lane):
-        lane.look(suspended, now, resumes)
-    return lane
-
-
-def _end(lane: _Lane | bool | None, manager: Any, created: int, _looked: int, now: int) -> None:
-    if lane is None:
-        lane = _make_lane(manager, created)
-    if isinstance(lane, _Lane):
-        lane.end(now)
+    return _Lane(name, created) if isinstance(name, str) else None
 
 
 def write_pending() -> None:
@@ -105,7 +90,7 @@ def _switch(on: bool) -> None:
     on = on and functions.has_auto_detail()
     if on:
         _choose = functions.code_choice()
-        _pyhooks.watch_managers(_look, _end)
+        _pyhooks.watch_managers(*observers(_make_lane))
     for patch in _patches:
         patch.switch(on)
     if not on:

@@ -38,6 +38,17 @@ class TestObservedFunction:
         assert around(4, b=2) == 2.0
         assert seen == [((4,), {"b": 2}), ("token", 2.0)]
 
+    def test_attributes_that_the_program_sets_are_those_of_the_function(self) -> None:
+        def function() -> None: ...
+
+        around: Any = Around(function, lambda: None)
+        around.limit = 3
+        assert (function.limit, around.limit) == (3, 3)  # type: ignore[attr-defined]
+        del around.limit
+        assert not hasattr(function, "limit")
+        with pytest.raises(AttributeError):
+            Around(len, lambda: None).limit = 3  # type: ignore[attr-defined]
+
     def test_exception_of_the_function_is_raised_unchanged(self) -> None:
         seen: list[Any] = []
         around = Around(divide, lambda *_: "token", lambda *args: seen.append(args))
