@@ -1,6 +1,6 @@
 """Runs the list of queries on Stretto and on Perfetto's trace processor, and compares the rows.
 
-    python tests/conformance/queries.py [NUMBER...]
+    python tests/conformance/queries.py [--engine sqlite] [NUMBER...]
 
 Prints a line per query: `same`, or what differs. Rows are compared as a set, and the columns by
 which a query orders its rows in their order; reals are compared with 12 digits.
@@ -8,6 +8,7 @@ which a query orders its rows in their order; reals are compared with 12 digits.
 
 from __future__ import annotations
 
+import argparse
 import re
 import sys
 from collections import Counter
@@ -17,6 +18,7 @@ from typing import Any, NamedTuple
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from stretto.analysis import QueryError, TraceProcessor
+from stretto.analysis.trace_processor import DUCKDB, ENGINES
 from tests.conformance.queries_corpus import Query, make_trace, read_queries
 from tests.support.oracle import Oracle
 
@@ -68,15 +70,17 @@ class Sides:
     other statements.
     """
 
-    def __init__(self, trace: bytes) -> None:
+    def __init__(self, trace: bytes, engine: str = DUCKDB) -> None:
         self._trace = trace
+        self._engine = engine
         self._oracle = Oracle(trace)
-        self._processor = TraceProcessor(trace)
+        self._processor = TraceProcessor(trace, engine=engine)
 
     def compare(self, query: Query) -> Outcome:
         """Run a query on both sides."""
         if re.search(r"(?i)\b(create|insert|include)\b", query.sql):
-            oracle, processor = Oracle(self._trace), TraceProcessor(self._trace)
+            oracle = Oracle(self._trace)
+            processor = TraceProcessor(self._trace, engine=self._engine)
         else:
             oracle, processor = self._oracle, self._processor
         return _compared(query, _ask_stretto(processor, query.sql), _ask_oracle(oracle, query.sql))
@@ -117,8 +121,12 @@ def _compared(query: Query, ours: Answer, theirs: Answer) -> Outcome:
 
 def main() -> int:
     """Compare the queries whose numbers are given, or all; return 1 if one isn't the same."""
-    numbers = {int(argument) for argument in sys.argv[1:]}
-    sides, counts = Sides(make_trace()), Counter[str]()
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--engine", choices=ENGINES, default=DUCKDB)
+    parser.add_argument("numbers", nargs="*", type=int)
+    given = parser.parse_args()
+    numbers = set(given.numbers)
+    sides, counts = Sides(make_trace(), given.engine), Counter[str]()
     for query in read_queries():
         if numbers and query.number not in numbers:
             continue

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from stretto.analysis.query_result import QueryResult
 from stretto.analysis.sql.errors import QueryError
 from stretto.analysis.trace_addresses import Trace
-from stretto.analysis.trace_processor import QueryResult, TraceProcessor
+from stretto.analysis.trace_processor import TraceProcessor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

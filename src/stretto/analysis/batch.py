@@ -9,14 +9,14 @@ import multiprocessing
 import tempfile
 from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from urllib.parse import quote
 
+from stretto.analysis.duckdb_engine import DuckdbResult, load_duckdb
 from stretto.analysis.sql.errors import QueryError
 from stretto.analysis.trace_addresses import Trace, find_traces, opened
-from stretto.analysis.trace_processor import MISSING, QueryResult, TraceProcessor
+from stretto.analysis.trace_processor import TraceProcessor
 from stretto.base.errors import StrettoError
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
+    from stretto.analysis.query_result import QueryResult
     from stretto.analysis.trace_addresses import Address
 
     Work = Callable[[TraceProcessor], Any]
@@ -234,12 +235,9 @@ def _export(processor: TraceProcessor, folder: Path, queries: dict[str, str]) ->
 def _gather(files: list[str], describe_failures: Callable[[], str]) -> QueryResult:
     if not files:
         raise BatchError(describe_failures())
-    try:
-        duckdb: Any = import_module("duckdb")
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(MISSING.format(error.name), name=error.name) from error
+    duckdb = load_duckdb()
     connection = duckdb.connect(":memory:")
     connection.execute(
         "create table result as select * from read_parquet($1, union_by_name = true)", [files]
     )
-    return QueryResult(connection.table("result"), duckdb.Error, QueryError)
+    return DuckdbResult(connection.table("result"), duckdb.Error, QueryError)

@@ -13,6 +13,22 @@ TABLES = {
 }
 """Names of the importer's tables that a view replaces; other tables have their own name."""
 
+ARGS = """
+create view args as
+    select *, case value_type
+        when 'string' then string_value
+        when 'json' then string_value
+        when 'real' then replace(cast(real_value as varchar), 'inf', 'Inf')
+        when 'bool' then if(int_value = 0, 'false', 'true')
+        when 'uint' then cast(cast(if(int_value < 0, 18446744073709551616, 0) as hugeint)
+            + int_value as varchar)
+        when 'pointer' then '0x' || lower(hex(cast(if(int_value < 0, 18446744073709551616, 0)
+            as hugeint) + int_value))
+        else cast(int_value as varchar) end as display_value
+    from __intrinsic_args;
+"""
+"""The view `args`."""
+
 VIEWS = """
 create view slice as
     select id, ts, dur, track_id, category, name, depth, parent_id, arg_set_id, thread_ts,
@@ -31,18 +47,6 @@ create view thread_track as
 create view process_track as
     select id, name, type, parent_id, source_arg_set_id, machine_id, upid
     from __intrinsic_track where event_type = 'slice' and upid is not null;
-create view args as
-    select *, case value_type
-        when 'string' then string_value
-        when 'json' then string_value
-        when 'real' then replace(cast(real_value as varchar), 'inf', 'Inf')
-        when 'bool' then if(int_value = 0, 'false', 'true')
-        when 'uint' then cast(cast(if(int_value < 0, 18446744073709551616, 0) as hugeint)
-            + int_value as varchar)
-        when 'pointer' then '0x' || lower(hex(cast(if(int_value < 0, 18446744073709551616, 0)
-            as hugeint) + int_value))
-        else cast(int_value as varchar) end as display_value
-    from __intrinsic_args;
 create view counter_track as
     select id, name, null::bigint as parent_id, type, dimension_arg_set_id, source_arg_set_id,
         machine_id, counter_unit as unit,
@@ -98,3 +102,4 @@ create view trace_bounds as
 create view _arg_texts as
     select arg_set_id as _set, key as _key, display_value as _value from args;
 """
+"""The other views. SQLite executes them with few changes (`sqlite/views.py`)."""

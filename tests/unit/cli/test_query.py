@@ -149,3 +149,8 @@ def test_served_trace_answers_clients_until_interrupted(trace: str) -> None:
 def test_serve_takes_no_sql(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["query", "--serve", trace, "select 1"]) == 2
     assert "--serve takes only a trace" in capsys.readouterr().err
+
+
+def test_engine_sqlite_answers_questions(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["query", trace, "--engine", "sqlite", "--ask", "longest"]) == 0
+    assert "work" in capsys.readouterr().out

@@ -12,6 +12,9 @@ class QueryError(StrettoError):
 
 
 _NAMES = (
+    (r"no such column: (?:\S+\.)?(\w+)", "column"),
+    (r"no such table: (?:\w+\.)?(\w+)", "table"),
+    (r"no such function: (\w+)", "function"),
     (r'Referenced column "([^"]+)" not found', "column"),
     (r'Table "[^"]*" does not have a column named "([^"]+)"', "column"),
     (r'does not have a column named "([^"]+)"', "column"),
@@ -21,7 +24,7 @@ _NAMES = (
 
 
 def missing_name(message: str) -> tuple[str, str] | None:
-    """Return the kind and the name that DuckDB's message reports as missing, or None."""
+    """Return the kind and the name that the engine's message reports as missing, or None."""
     for pattern, kind in _NAMES:
         if found := re.search(pattern, message):
             return kind, found[1]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from stretto.analysis.sql.catalog import Catalog, Function
-from stretto.analysis.sql.errors import QueryError, located, missing_name
+from stretto.analysis.sql.errors import QueryError, located
+from stretto.analysis.sql.explanation import explained
 from stretto.analysis.sql.library import matching, modules
 from stretto.analysis.sql.macros import Macro, expand
 from stretto.analysis.sql.rewriter import rewrite
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 
+_NEAR = re.compile(r'near "([^"]+)"')
 _MACRO_ERRORS = ("multiple overloads", "INTERNAL Error")
 """Parts of DuckDB's messages for statements in which it can't choose the form of a macro."""
 
@@ -68,16 +71,13 @@ class Session:
             message: DuckDB's message.
             text: The user's text.
         """
-        missing = missing_name(message)
-        if missing is None:
-            return QueryError(message.partition("\n\nStack Trace")[0])
-        kind, name = missing
-        hint = nearest(name, self._known(kind, text))
-        problem = f"there is no {kind} {name}.{hint}"
-        for token in tokenize(text):
-            if token.text.strip('"`[]').lower() == name.lower():
-                return located(problem, text, token.start)
-        return QueryError(problem)
+        near = _NEAR.search(message)
+        return explained(
+            message.partition("\n\nStack Trace")[0],
+            text,
+            lambda kind: self._known(kind, text),
+            near[1] if near else "",
+        )
 
     def _known(self, kind: str, text: str) -> Iterable[str]:
         if kind == "table":

@@ -23,7 +23,11 @@ if TYPE_CHECKING:
 
     from stretto.analysis.sql.tokens import Token
 
-_KEPT = {"span_join": "a.n and b.n", "span_left_join": "a.n", "span_outer_join": "a.n or b.n"}
+_KEPT = {
+    "span_join": "a._n and b._n",
+    "span_left_join": "a._n",
+    "span_outer_join": "a._n or b._n",
+}
 """The pieces that are in the result: those with a row of both sides, of the first, or of any."""
 
 
@@ -92,27 +96,34 @@ def _side(kind: str, tokens: list[Token], columns_of: Callable[[str], list[str]]
 
 
 def _rows(side: Side) -> str:
-    """Return the query of a side's rows: number n, partition p, start s, end e, and its columns."""
+    """Return the query of a side's rows: number _n, partition _p, start _s, end _e, columns."""
     dur = "dur" if side.has_dur else "0"
     partition = f'"{side.partition}"' if side.partition else "null"
     columns = "".join(f', "{name}"' for name in side.columns)
     return (
-        f"select row_number() over (order by {partition}, ts) as n, {partition} as p, "
-        f"ts as s, ts + greatest({dur}, 0) as e{columns} from {side.table} where ts is not null"
+        f"select row_number() over (order by {partition}, ts) as _n, {partition} as _p, "
+        f"ts as _s, ts + greatest({dur}, 0) as _e{columns} from {side.table} where ts is not null"
     )
+
+
+def _listed(name: str, side: Side) -> str:
+    return "".join(f', {name}."{column}"' for column in side.columns)
 
 
 def _query(kind: str, left: Side, right: Side) -> str:
     partition = left.partition or right.partition
     # A side without a partition has a copy of its rows in each partition of the other one.
     spread = [
-        f"{name}_rows as (select r.* replace (k.p as p) from {name}_all r, keys k)"
-        if partition and not side.partition
-        else f"{name}_rows as (select * from {name}_all)"
+        f"{name}_rows as (select "
+        + (
+            f"r._n, k._p, r._s, r._e{_listed('r', side)} from {name}_all r, keys k)"
+            if partition and not side.partition
+            else f"* from {name}_all)"
+        )
         for name, side in (("a", left), ("b", right))
     ]
     sources = [
-        f"select p from {name}_all"
+        f"select _p from {name}_all"
         for name, side in (("a", left), ("b", right))
         if side.partition or not partition
     ]
@@ -121,24 +132,26 @@ def _query(kind: str, left: Side, right: Side) -> str:
         for name, side in (("a", left), ("b", right))
         for column in side.columns
     ]
-    output = ["pieces.s as ts", "pieces.e - pieces.s as dur"]
-    output += [f'pieces.p as "{partition}"'] if partition else []
+    output = ["pieces._s as ts", "pieces._e - pieces._s as dur"]
+    output += [f'pieces._p as "{partition}"'] if partition else []
     return f"""
 with a_all as ({_rows(left)}), b_all as ({_rows(right)}),
-keys as (select distinct p from ({" union ".join(sources)})),
+keys as (select distinct _p from ({" union ".join(sources)})),
 {", ".join(spread)},
-both_rows as (select p, s, e from a_rows union all select p, s, e from b_rows),
-marks as (select distinct p, s as t from both_rows union select distinct p, e from both_rows),
+both_rows as (select _p, _s, _e from a_rows union all select _p, _s, _e from b_rows),
+marks as (select distinct _p, _s as _t from both_rows union select distinct _p, _e from both_rows),
 pieces as (
-    select p, t as s, lead(t) over (partition by p order by t) as e from marks
-    union all select distinct p, s, e from both_rows where s = e)
+    select _p, _t as _s, lead(_t) over (partition by _p order by _t) as _e from marks
+    union all select distinct _p, _s, _e from both_rows where _s = _e)
 select {", ".join([*output, *columns])}
 from pieces
-left join a_rows a on a.p is not distinct from pieces.p and a.s <= pieces.s and pieces.e <= a.e
-    and (a.e > pieces.s or a.s = pieces.s and a.e = pieces.e)
-left join b_rows b on b.p is not distinct from pieces.p and b.s <= pieces.s and pieces.e <= b.e
-    and (b.e > pieces.s or b.s = pieces.s and b.e = pieces.e)
-where pieces.e is not null and ({_KEPT[kind].replace(".n", ".n is not null")})
-    and (pieces.s < pieces.e or a.s = a.e or b.s = b.e)
-order by pieces.p, pieces.s
+left join a_rows a on a._p is not distinct from pieces._p
+    and a._s <= pieces._s and pieces._e <= a._e
+    and (a._e > pieces._s or a._s = pieces._s and a._e = pieces._e)
+left join b_rows b on b._p is not distinct from pieces._p
+    and b._s <= pieces._s and pieces._e <= b._e
+    and (b._e > pieces._s or b._s = pieces._s and b._e = pieces._e)
+where pieces._e is not null and ({_KEPT[kind].replace("._n", "._n is not null")})
+    and (pieces._s < pieces._e or a._s = a._e or b._s = b._e)
+order by pieces._p, pieces._s
 """

@@ -1,0 +1,172 @@
+"""Answers queries by DuckDB: the importer's tables, and PerfettoSQL's views and macros."""
+
+from __future__ import annotations
+
+import os
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from stretto.analysis.query_result import QueryResult, RowsResult, check_added
+from stretto.analysis.sql_views import ARGS, TABLES, VIEWS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from stretto import _native
+    from stretto.analysis.sql.errors import QueryError
+
+MISSING = (
+    "SQL on traces needs {}: `pip install 'stretto[analysis]'` installs it; the engine sqlite "
+    "needs no package"
+)
+
+
+class DuckdbResult(QueryResult):
+    """The result of a query; DuckDB computes the rows when they are taken."""
+
+    def __init__(
+        self, relation: Any, error: type[Exception], explain: Callable[[str], QueryError]
+    ) -> None:
+        self._relation = relation
+        self._error = error
+        self._explain = explain
+        self.columns: tuple[str, ...] = tuple(relation.columns)
+
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        """Return all rows as tuples."""
+        rows: list[tuple[Any, ...]] = self._result("fetchall")
+        return rows
+
+    def _result(self, method: str) -> Any:
+        try:
+            return getattr(self._relation, method)()
+        except self._error as error:
+            raise self._explain(str(error)) from error
+
+    def arrow(self) -> Any:
+        """Return the rows as a `pyarrow.Table` (needs pyarrow)."""
+        return self._result("to_arrow_table")
+
+    def pandas(self) -> Any:
+        """Return the rows as a `pandas.DataFrame` (needs pandas)."""
+        return self._result("df")
+
+    def polars(self) -> Any:
+        """Return the rows as a `polars.DataFrame` (needs polars)."""
+        return self._result("pl")
+
+    def parquet(self, path: str | os.PathLike[str], **added: object) -> None:
+        """Write the rows to a Parquet file."""
+        check_added(self.columns, added)
+        shown = [
+            # Sums of integers are integers of 128 bits, which Parquet doesn't have.
+            f"{f'cast(#{i} as bigint)' if str(kind) == 'HUGEINT' else f'#{i}'} as {_quoted(name)}"
+            for i, (name, kind) in enumerate(
+                zip(self.columns, self._relation.types, strict=True), 1
+            )
+        ]
+        shown += [f"{_literal(value)} as {_quoted(name)}" for name, value in added.items()]
+        try:
+            self._relation.project(", ".join(shown)).write_parquet(os.fspath(path))
+        except self._error as error:
+            raise self._explain(str(error)) from error
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _literal(value: object) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool | int | float):
+        return f"cast('{value}' as {_LITERALS[type(value)]})"
+    return "'" + str(value).replace("'", "''") + "'"
+
+
+_LITERALS = {bool: "boolean", int: "bigint", float: "double"}
+
+
+class DuckdbEngine:
+    """A trace in DuckDB.
+
+    Args:
+        importer: The trace.
+        absent: The statements that create tables without rows, by the tables' names.
+        threads: The number of DuckDB's threads; None for one per core.
+
+    Raises:
+        ModuleNotFoundError: DuckDB or sqlglot isn't installed.
+    """
+
+    def __init__(
+        self,
+        importer: _native.TraceImporter,
+        absent: Mapping[str, str],
+        threads: int | None = None,
+    ) -> None:
+        self._duckdb = load_duckdb()
+        try:
+            from stretto.analysis.sql.session import Session
+        except ModuleNotFoundError as error:
+            raise _missing(error) from error
+        self._connection: Any = self._duckdb.connect(
+            ":memory:", config={} if threads is None else {"threads": threads}
+        )
+        for table in importer.tables():
+            self._connection.register("imported", importer.arrow(table))
+            name = TABLES.get(table, table)
+            self._connection.execute(f"create table {name} as {self._wide('imported')}")
+            self._connection.unregister("imported")
+        self._connection.execute(ARGS + VIEWS)
+        existing = {row[0] for row in self._connection.execute("show tables").fetchall()}
+        for name, statement in absent.items():
+            if name not in existing:
+                self._connection.execute(statement)
+        self._session = Session(self._connection, self._duckdb.Error)
+
+    def _wide(self, table: str) -> str:
+        """Return the query of a table, with integers of 64 bits, as PerfettoSQL's are."""
+        relation = self._connection.table(table)
+        columns = [
+            f'cast("{name}" as bigint) as "{name}"' if str(kind) == "INTEGER" else f'"{name}"'
+            for name, kind in zip(relation.columns, relation.types, strict=True)
+        ]
+        return f"select {', '.join(columns)} from {table}"
+
+    def query(self, sql: str) -> QueryResult:
+        """Run statements, and return the result of the last one.
+
+        Raises:
+            QueryError: A statement is wrong, or can't be executed.
+        """
+        relation = self._session.run(sql)
+        if relation is None:
+            return RowsResult((), [])
+        return DuckdbResult(
+            relation, self._duckdb.Error, lambda message: self._session.explained(message, sql)
+        )
+
+    def add_modules(self, texts: Mapping[str, str]) -> None:
+        """Add modules, given as SQL by name; they replace modules of the same names."""
+        self._session.add_modules(texts)
+
+    def close(self) -> None:
+        """Free the tables."""
+        self._connection.close()
+
+
+def load_duckdb() -> Any:
+    """Return the module duckdb.
+
+    Raises:
+        ModuleNotFoundError: It isn't installed; the message says how to install it.
+    """
+    try:
+        return import_module("duckdb")
+    except ModuleNotFoundError as error:
+        raise _missing(error) from error
+
+
+def _missing(error: ModuleNotFoundError) -> ModuleNotFoundError:
+    return ModuleNotFoundError(MISSING.format(error.name), name=error.name)

@@ -1,0 +1,134 @@
+"""The result of a query."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import namedtuple
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from stretto.analysis.sql.errors import QueryError
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable, Iterator, Sequence
+
+
+class QueryResult(ABC):
+    """The result of a query. Iterating over it gives rows whose values are attributes.
+
+    A column that has the name of an earlier column, or a keyword as its name, is an attribute by
+    its position: `_1`.
+
+    The rows can be taken once: by iterating, or by one of the methods.
+
+    Attributes:
+        columns: the names of the columns.
+    """
+
+    columns: tuple[str, ...]
+
+    @abstractmethod
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        """Return all rows as tuples.
+
+        Raises:
+            QueryError: The query can't be executed. The other methods raise this error, too.
+        """
+
+    @abstractmethod
+    def arrow(self) -> Any:
+        """Return the rows as a `pyarrow.Table` (needs pyarrow)."""
+
+    @abstractmethod
+    def pandas(self) -> Any:
+        """Return the rows as a `pandas.DataFrame` (needs pandas)."""
+
+    @abstractmethod
+    def polars(self) -> Any:
+        """Return the rows as a `polars.DataFrame` (needs polars)."""
+
+    @abstractmethod
+    def parquet(self, path: str | os.PathLike[str], **added: object) -> None:
+        """Write the rows to a Parquet file. (With SQLite: needs pyarrow.)
+
+        Args:
+            path: The file.
+            added: Columns that have one value in all rows: a text, a number, a bool or None.
+
+        Raises:
+            QueryError: The query can't be executed, or has a column with the name of an added one.
+        """
+
+    def as_pandas_dataframe(self) -> Any:
+        """Return `pandas()`; this is the method's name in the package perfetto."""
+        return self.pandas()
+
+    def as_polars_dataframe(self) -> Any:
+        """Return `polars()`; this is the method's name in the package perfetto."""
+        return self.polars()
+
+    @property
+    def column_names(self) -> list[str]:
+        """The names of the columns, as in the package perfetto."""
+        return list(self.columns)
+
+    def __iter__(self) -> Iterator[Any]:
+        """Iterate over the rows, as named tuples."""
+        names = [_identifier(name) for name in self.columns]
+        row_class: Any = namedtuple("Row", names, rename=True)  # type: ignore[misc]  # noqa: PYI024
+        yield from map(row_class._make, self.fetchall())
+
+
+def _identifier(name: str) -> str:
+    """Return a name for a field of a named tuple: `count_star()` becomes `count_star`."""
+    cleaned = "".join(c if c.isalnum() else "_" for c in name).strip("_")
+    return cleaned if cleaned.isidentifier() else f"c_{cleaned}"
+
+
+def check_added(columns: Sequence[str], added: Iterable[str]) -> None:
+    """Check that no added column has the name of a column.
+
+    Raises:
+        QueryError: One has.
+    """
+    if twice := set(added) & set(columns):
+        raise QueryError(f"the column {min(twice)} is added to each row: give another name")
+
+
+class RowsResult(QueryResult):
+    """A result whose rows are in memory."""
+
+    def __init__(self, columns: Sequence[str], rows: list[tuple[Any, ...]]) -> None:
+        self.columns = tuple(columns)
+        self._rows = rows
+
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        """Return all rows as tuples."""
+        return self._rows
+
+    def arrow(self) -> Any:
+        """Return the rows as a `pyarrow.Table` (needs pyarrow)."""
+        arrow = import_module("pyarrow")
+        values = zip(*self._rows, strict=True) if self._rows else [()] * len(self.columns)
+        arrays = [arrow.array(column) for column in values]
+        return arrow.Table.from_arrays(arrays, names=list(self.columns))
+
+    def pandas(self) -> Any:
+        """Return the rows as a `pandas.DataFrame` (needs pandas)."""
+        return import_module("pandas").DataFrame(self._rows, columns=list(self.columns))
+
+    def polars(self) -> Any:
+        """Return the rows as a `polars.DataFrame` (needs polars)."""
+        polars = import_module("polars")
+        return polars.DataFrame(
+            self._rows, schema=list(self.columns), orient="row", infer_schema_length=None
+        )
+
+    def parquet(self, path: str | os.PathLike[str], **added: object) -> None:
+        """Write the rows to a Parquet file (needs pyarrow)."""
+        check_added(self.columns, added)
+        arrow, table = import_module("pyarrow"), self.arrow()
+        for name, value in added.items():
+            table = table.append_column(name, arrow.array([value] * len(self._rows)))
+        import_module("pyarrow.parquet").write_table(table, path)

@@ -1,0 +1,217 @@
+"""Runs PerfettoSQL on Python's sqlite3."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from typing import TYPE_CHECKING, Any
+
+from stretto.analysis.query_result import RowsResult
+from stretto.analysis.sql.errors import QueryError, located
+from stretto.analysis.sql.explanation import explained
+from stretto.analysis.sql.library import matching, modules
+from stretto.analysis.sql.macros import Macro, expand
+from stretto.analysis.sql.span_join import span_join
+from stretto.analysis.sql.statements import Statement, statements
+from stretto.analysis.sql_views import TABLES
+from stretto.analysis.sqlite.functions import TraceFunctions, add_functions
+from stretto.analysis.sqlite.table_functions import replace_table_functions
+from stretto.analysis.sqlite.views import views
+from stretto.base.nearest_name import nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from stretto import _native
+    from stretto.analysis.query_result import QueryResult
+
+_MISSING_TABLE = re.compile(r"no such table: (?:main\.)?(\S+)")
+_NEAR = re.compile(r'near "([^"]+)"')
+_INDEXES = {
+    "_slice": ("id", "parent_id", "track_id"),
+    "flow": ("id", "slice_in", "slice_out"),
+    "__intrinsic_args": ("arg_set_id",),
+    "__intrinsic_track": ("id",),
+    "thread": ("utid",),
+    "process": ("upid",),
+}
+"""The columns by which tables are searched."""
+
+
+class SqliteEngine:
+    """Answers queries by SQLite.
+
+    Args:
+        importer: The trace.
+        absent: The statements that create tables without rows, by the tables' names.
+    """
+
+    def __init__(self, importer: _native.TraceImporter, absent: Mapping[str, str]) -> None:
+        self._importer = importer
+        self._tables = {TABLES.get(name, name): name for name in importer.tables()}
+        # A batch and a server call from one thread at a time, but not always from the same one.
+        self._connection = sqlite3.connect(
+            ":memory:", isolation_level=None, check_same_thread=False
+        )
+        self._connection.executescript(views())
+        for name, statement in absent.items():
+            if name not in self._tables:
+                self._connection.execute(statement)
+        add_functions(self._connection)
+        TraceFunctions(importer, self._bounds).add_to(self._connection)
+        self._included: set[str] = set()
+        self._modules = modules()
+        self._macros: dict[str, Macro] = {}
+        self._functions: dict[str, Statement] = {}
+        self._scalars: set[str] = set()
+        self.query("include perfetto module prelude")
+
+    def query(self, sql: str) -> QueryResult:
+        """Run statements, and return the result of the last one.
+
+        Raises:
+            QueryError: A statement is wrong, or can't be executed.
+        """
+        result = None
+        for statement in statements(sql):
+            try:
+                result = self._execute(statement)
+            except sqlite3.Error as error:
+                near = _NEAR.search(str(error))
+                shown = near[1] if near else ""
+                raise explained(str(error), sql, self._known, shown) from error
+            except QueryError as error:
+                if str(error).startswith("line "):
+                    raise
+                raise located(str(error), sql, statement.start) from error
+        if result is None:
+            raise QueryError("there is no statement")
+        return result
+
+    def add_modules(self, texts: Mapping[str, str]) -> None:
+        """Add modules, given as SQL by name; they replace modules of the same names."""
+        self._modules.update(texts)
+        self._included -= texts.keys()
+
+    def close(self) -> None:
+        """Free the tables."""
+        self._connection.close()
+
+    def _execute(self, statement: Statement) -> RowsResult:
+        kind = statement.kind
+        if kind == "include":
+            self._include(statement.name)
+        elif kind == "macro":
+            self._create_macro(statement)
+        elif kind == "function":
+            self._create_function(statement)
+        elif kind == "table function":
+            self._check_new(statement, self._functions)
+            self._functions[statement.name.lower()] = statement
+        elif kind == "drop index":
+            self._connection.execute(f'drop index "{statement.parameters[0]}"')
+        elif kind == "index":
+            columns = ", ".join(statement.columns) or "1"
+            self._run(f'create index "{statement.parameters[0]}" on "{statement.name}" ({columns})')
+        elif kind == "span join":
+            query = span_join(expand(statement.text, self._macros), self._columns_of)
+            self._run(f'create table "{statement.name}" as {query}')
+        elif kind == "sql":
+            return self._run(self._expanded(statement.text))
+        else:
+            self._create(statement)
+        return RowsResult((), [])
+
+    def _expanded(self, text: str) -> str:
+        return replace_table_functions(expand(text, self._macros), self._functions)
+
+    def _run(self, sql: str, values: Mapping[str, Any] | None = None) -> RowsResult:
+        """Execute a statement; each table that SQLite misses is copied from the importer."""
+        while True:
+            try:
+                cursor = self._connection.execute(sql, values or {})
+                break
+            except sqlite3.OperationalError as error:
+                missing = _MISSING_TABLE.search(str(error))
+                if missing is None or not self._copy(missing[1]):
+                    raise
+        columns = [each[0] for each in cursor.description or ()]
+        return RowsResult(columns, cursor.fetchall())
+
+    def _copy(self, table: str) -> bool:
+        """Copy a table of the importer; return False if there is no such table."""
+        name = next((each for each in self._tables if each.lower() == table.lower()), None)
+        if name is None:
+            return False
+        columns, rows = self._importer.rows(self._tables.pop(name))
+        listed = ", ".join(f'"{column}"' for column in columns)
+        self._connection.execute(f'create table "{name}" ({listed})')
+        marks = ", ".join("?" * len(columns))
+        self._connection.executemany(f'insert into "{name}" values ({marks})', rows)
+        for column in _INDEXES.get(name, ()):
+            self._connection.execute(f'create index "_{name}_{column}" on "{name}" ("{column}")')
+        return True
+
+    def _bounds(self) -> tuple[int, int]:
+        ((start, end),) = self._run("select start_ts, end_ts from trace_bounds").fetchall()
+        return start, end
+
+    def _columns_of(self, table: str) -> list[str]:
+        return list(self._run(f'select * from "{table}" limit 0').columns)
+
+    def _create(self, statement: Statement) -> None:
+        query = self._expanded(statement.text)
+        found = self._run(f"select * from ({query}) limit 0").columns
+        if statement.columns and sorted(map(str.lower, found)) != sorted(statement.columns):
+            raise QueryError(
+                f"{statement.name} is declared with the columns {', '.join(statement.columns)}, "
+                f"but has {', '.join(found)}"
+            )
+        if statement.replaces:
+            self._run(f'drop {statement.kind} if exists "{statement.name}"')
+        self._run(f'create {statement.kind} "{statement.name}" as {query}')
+
+    def _check_new(self, statement: Statement, known: Iterable[str]) -> None:
+        kind = statement.kind.removeprefix("table ")
+        if statement.name.lower() in known and not statement.replaces:
+            raise QueryError(f"there is a {kind} {statement.name} already: use create or replace")
+
+    def _create_macro(self, statement: Statement) -> None:
+        self._check_new(statement, self._macros)
+        self._macros[statement.name] = Macro(statement.parameters, statement.text)
+
+    def _create_function(self, statement: Statement) -> None:
+        self._check_new(statement, self._scalars)
+        body, names = self._expanded(statement.text), statement.parameters
+        # The names of parameters are in lower case; SQLite distinguishes the case.
+        body = re.sub(r"\$\w+", lambda found: found[0].lower(), body)
+
+        def call(*values: Any) -> Any:
+            rows = self._run(body, dict(zip(names, values, strict=True))).fetchall()
+            return rows[0][0] if rows else None
+
+        self._connection.create_function(statement.name, len(names), call)
+        self._scalars.add(statement.name.lower())
+
+    def _include(self, pattern: str) -> None:
+        names = matching(pattern, self._modules)
+        if not names:
+            raise QueryError(f"there is no module {pattern}.{nearest(pattern, self._modules)}")
+        for name in names:
+            if name not in self._included:
+                self._included.add(name)
+                self.query(self._modules[name])
+
+    def _known(self, kind: str) -> Iterable[str]:
+        """Return the names of all tables, columns or functions."""
+        if kind == "function":
+            return {*self._scalars, *self._functions, *self._names("pragma_function_list")}
+        tables = {*self._names("sqlite_schema"), *self._tables}
+        public = {name for name in tables if not name.startswith("_")}
+        if kind == "table":
+            return public
+        copied = [name for name in public if name not in self._tables]
+        return {column for name in copied for column in self._columns_of(name)}
+
+    def _names(self, table: str) -> set[str]:
+        return {name for (name,) in self._connection.execute(f"select name from {table}")}

@@ -1,0 +1,286 @@
+"""PerfettoSQL's functions beyond SQLite's own."""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+import re
+from bisect import bisect_right
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Callable, Iterable
+
+    from stretto import _native
+
+_REALTIME, _MONOTONIC = 1, 3
+_NS = 10**9
+
+
+class TraceFunctions:
+    """The functions that read the trace.
+
+    Args:
+        importer: The tables.
+        bounds: Returns the first and the last time of the trace.
+    """
+
+    def __init__(
+        self, importer: _native.TraceImporter, bounds: Callable[[], tuple[int, int]]
+    ) -> None:
+        self._importer = importer
+        self._bounds_of = bounds
+
+    def add_to(self, connection: sqlite3.Connection) -> None:
+        """Make the functions known to SQLite."""
+        functions: dict[str, tuple[int, Callable[..., Any]]] = {
+            "trace_start": (0, lambda: self._bounds[0]),
+            "trace_end": (0, lambda: self._bounds[1]),
+            "trace_dur": (0, lambda: self._bounds[1] - self._bounds[0]),
+            "extract_arg": (2, lambda arg_set, key: self._args.get((arg_set, key))),
+            "slice_is_ancestor": (2, lambda upper, inner: int(upper in self._ancestors(inner))),
+            "to_realtime": (1, lambda time: self._converted(time, _REALTIME)),
+            "to_monotonic": (1, lambda time: self._converted(time, _MONOTONIC)),
+            "abs_time_str": (1, self._abs_time_str),
+            "_ancestor_slice": (1, lambda start: _listed(self._ancestors(start))),
+            "_descendant_slice": (1, lambda start: _listed(_reached(start, self._children)[1:])),
+            "_following_flow": (1, self._following),
+            "_preceding_flow": (1, self._preceding),
+            "_directly_connected_flow": (1, self._connected),
+        }
+        for name, (count, function) in functions.items():
+            connection.create_function(name, count, function, deterministic=True)
+
+    @cached_property
+    def _bounds(self) -> tuple[int, int]:
+        return self._bounds_of()
+
+    def _columns(self, table: str, *wanted: str) -> Iterable[tuple[Any, ...]]:
+        names, rows = self._importer.rows(table)
+        places = [names.index(name) for name in wanted]
+        return (tuple(row[place] for place in places) for row in rows)
+
+    @cached_property
+    def _args(self) -> dict[tuple[int, str], Any]:
+        wanted = ("arg_set_id", "key", "int_value", "string_value", "real_value")
+        return {
+            (arg_set, key): next((value for value in values if value is not None), None)
+            for arg_set, key, *values in self._columns("__intrinsic_args", *wanted)
+        }
+
+    @cached_property
+    def _parents(self) -> dict[int, int]:
+        return {
+            child: parent
+            for child, parent in self._columns("slice", "id", "parent_id")
+            if parent is not None
+        }
+
+    @cached_property
+    def _children(self) -> dict[int, list[int]]:
+        found: dict[int, list[int]] = {}
+        for child, parent in self._parents.items():
+            found.setdefault(parent, []).append(child)
+        return found
+
+    def _ancestors(self, start: Any) -> list[int]:
+        found = []
+        while (start := self._parents.get(start)) is not None:
+            found.append(start)
+        return found
+
+    @cached_property
+    def _ends(self) -> list[tuple[int, int, int]]:
+        return list(self._columns("flow", "id", "slice_out", "slice_in"))
+
+    @cached_property
+    def _forward(self) -> dict[int, list[int]]:
+        found = {parent: list(children) for parent, children in self._children.items()}
+        for _, out, into in self._ends:
+            found.setdefault(out, []).append(into)
+        return found
+
+    @cached_property
+    def _backward(self) -> dict[int, list[int]]:
+        found = {child: [parent] for child, parent in self._parents.items()}
+        for _, out, into in self._ends:
+            found.setdefault(into, []).append(out)
+        return found
+
+    def _following(self, start: Any) -> str:
+        reached = set(_reached(start, self._forward))
+        found = [(out, flow) for flow, out, _ in self._ends if out in reached]
+        return _listed(flow for _, flow in sorted(found))
+
+    def _preceding(self, start: Any) -> str:
+        reached = set(_reached(start, self._backward))
+        found = [(-into, flow) for flow, _, into in self._ends if into in reached]
+        return _listed(flow for _, flow in sorted(found))
+
+    def _connected(self, start: Any) -> str:
+        out: dict[int, list[int]] = {}
+        into: dict[int, list[int]] = {}
+        for _, a, b in self._ends:
+            out.setdefault(a, []).append(b)
+            into.setdefault(b, []).append(a)
+        after, before = set(_reached(start, out)), set(_reached(start, into))
+        return _listed(flow for flow, a, b in self._ends if a in after or b in before)
+
+    @cached_property
+    def _clocks(self) -> dict[int, tuple[list[int], list[int]]]:
+        found: dict[int, tuple[list[int], list[int]]] = {}
+        for time, clock, value in self._columns("clock_snapshot", "ts", "clock_id", "clock_value"):
+            times, offsets = found.setdefault(clock, ([], []))
+            times.append(time)
+            offsets.append(value - time)
+        return found
+
+    def _converted(self, time: Any, clock: int) -> int | None:
+        if time is None or clock not in self._clocks:
+            return None
+        times, offsets = self._clocks[clock]
+        return int(time) + offsets[max(bisect_right(times, time) - 1, 0)]
+
+    def _abs_time_str(self, time: Any) -> str | None:
+        real = self._converted(time, _REALTIME)
+        if real is None:
+            return None
+        seconds, ns = divmod(real, _NS)
+        return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{ns:09}"
+
+
+def _listed(ids: Iterable[int]) -> str:
+    return json.dumps(list(ids))
+
+
+def _reached(start: Any, links: dict[int, list[int]]) -> list[int]:
+    """Return the start and all that is reached from it."""
+    found = [start]
+    seen = {start}
+    for each in found:
+        for other in links.get(each, ()):
+            if other not in seen:
+                seen.add(other)
+                found.append(other)
+    return found
+
+
+def _regexp(pattern: str | None, text: object) -> int | None:
+    return None if pattern is None or text is None else int(bool(re.search(pattern, str(text))))
+
+
+def _regexp_extract(text: object, pattern: str | None) -> str | None:
+    found = None if pattern is None or text is None else re.search(pattern, str(text))
+    if found is None:
+        return None
+    return found[1] if found.re.groups and found[1] else found[0]
+
+
+def _str_split(text: str | None, separator: str, number: int) -> str | None:
+    parts = [] if text is None else text.split(separator)
+    return parts[number] if 0 <= number < len(parts) else None
+
+
+def _unhex(text: str | None) -> bytes | None:
+    try:
+        return None if text is None else bytes.fromhex(text)
+    except ValueError:
+        return None
+
+
+def _base64_encode(value: str | bytes | None) -> str | None:
+    data = value.encode() if isinstance(value, str) else value
+    return None if data is None else base64.b64encode(data).decode()
+
+
+def _base64_decode(text: str | None) -> bytes | None:
+    return None if text is None else base64.b64decode(text)
+
+
+def _reverse(text: object) -> str | None:
+    return None if text is None else str(text)[::-1]
+
+
+def _greatest(*values: Any) -> Any:
+    return max((value for value in values if value is not None), default=None)
+
+
+class Percentile:
+    """`percentile(value, percent)`, interpolated."""
+
+    def __init__(self) -> None:
+        self._values: list[float] = []
+        self._percent = 50.0
+
+    def step(self, value: float | None, percent: float = 50.0) -> None:
+        """Add a value."""
+        self._percent = percent
+        if value is not None:
+            self._values.append(value)
+
+    def finalize(self) -> float | None:
+        """Return the percentile."""
+        if not self._values:
+            return None
+        self._values.sort()
+        place = self._percent / 100 * (len(self._values) - 1)
+        low, rest = int(place), place % 1
+        high = min(low + 1, len(self._values) - 1)
+        return self._values[low] + rest * (self._values[high] - self._values[low])
+
+
+class ValueAtMaxTs:
+    """`value_at_max_ts(ts, value)`: the value at the largest time."""
+
+    def __init__(self) -> None:
+        self._time: int | None = None
+        self._value: Any = None
+
+    def step(self, time: int | None, value: Any) -> None:
+        """Add a value."""
+        if time is not None and (self._time is None or time > self._time):
+            self._time, self._value = time, value
+
+    def finalize(self) -> Any:
+        """Return the value."""
+        return self._value
+
+
+def add_functions(connection: sqlite3.Connection) -> None:
+    """Make the functions that need no trace known to SQLite."""
+    functions: list[tuple[str, int, Callable[..., Any]]] = [
+        ("regexp", 2, _regexp),
+        ("regexp_extract", 2, _regexp_extract),
+        ("str_split", 3, _str_split),
+        ("reverse", 1, _reverse),
+        ("unhex", 1, _unhex),
+        ("base64_encode", 1, _base64_encode),
+        ("base64_decode", 1, _base64_decode),
+        ("greatest", -1, _greatest),
+        *((name, 1, _of_number(getattr(math, at))) for name, at in _MATH.items()),
+    ]
+    for name, count, function in functions:
+        connection.create_function(name, count, function, deterministic=True)
+    for name, count, aggregate in (
+        ("percentile", 2, Percentile),
+        ("median", 1, Percentile),
+        ("value_at_max_ts", 2, ValueAtMaxTs),
+    ):
+        connection.create_aggregate(name, count, aggregate)  # type: ignore[arg-type]
+
+
+_MATH = {"ln": "log", "exp": "exp", "sqrt": "sqrt"}
+
+
+def _of_number(function: Callable[[float], float]) -> Callable[[Any], float | None]:
+    def call(value: Any) -> float | None:
+        try:
+            return None if value is None else function(float(value))
+        except ValueError:
+            return None
+
+    return call

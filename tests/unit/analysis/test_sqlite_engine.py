@@ -1,0 +1,134 @@
+"""The engine sqlite answers without a package. conformance/test_queries.py checks its rows."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+import stretto
+from stretto.analysis import QueryError, TraceProcessor
+from tests.support.recorded_events import record
+
+pytestmark = pytest.mark.skipif(not stretto.available(), reason="nothing is recorded here")
+
+category = stretto.Category("test.sqlite")
+
+
+@pytest.fixture(scope="module")
+def trace() -> bytes:
+    with record() as recorded:  # noqa: SIM117
+        with category.slice("outer", size=3, ratio=0.5, on=True), category.slice("inner"):
+            category.instant("leaf")
+    return bytes(recorded.trace)
+
+
+@pytest.fixture
+def processor(trace: bytes, monkeypatch: pytest.MonkeyPatch) -> TraceProcessor:
+    for package in ("duckdb", "sqlglot"):
+        monkeypatch.setitem(sys.modules, package, None)
+    return TraceProcessor(trace, engine="sqlite")
+
+
+def test_query_needs_no_package(processor: TraceProcessor) -> None:
+    rows = list(processor.query("select name, depth from slice order by id"))
+    assert [(row.name, row.depth) for row in rows] == [("outer", 0), ("inner", 1), ("leaf", 2)]
+
+
+def test_tables_are_copied_when_a_statement_names_them(processor: TraceProcessor) -> None:
+    engine = processor._engine
+    before = set(engine._tables)  # type: ignore[union-attr]
+    processor.query("select count(*) from slice")
+    assert before - set(engine._tables) == {"_slice"}  # type: ignore[union-attr]
+
+
+def test_function_whose_body_names_a_table_is_called_for_each_row(
+    processor: TraceProcessor,
+) -> None:
+    rows = processor.query(
+        "create perfetto function thread_name(wanted LONG) returns STRING as "
+        "select coalesce(name, '-') from thread where utid = $wanted; "
+        "select s.id, thread_name(t.utid) is not null from slice s "
+        "join thread_track t on s.track_id = t.id"
+    ).fetchall()
+    assert rows == [(0, 1), (1, 1), (2, 1)]
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("select 7 / 2, '5' = 5, 'a' like 'A'", [(3, 0, 1)]),
+        ("select extract_arg(arg_set_id, 'debug.size') from slice where id = 0", [(3,)]),
+        ("select display_value from args where key = 'debug.on'", [("true",)]),
+        ("select name from ancestor_slice(2)", [("outer",), ("inner",)]),
+        ("select d.name from slice s join descendant_slice(s.id) d where s.id = 1", [("leaf",)]),
+        (
+            "select s.id, a.id from slice s left join ancestor_slice(s.id) a on a.depth = 0",
+            [(0, None), (1, 0), (2, 0)],
+        ),
+        ("select s.id, a.id from slice s, ancestor_slice(s.id) a where a.depth = 1", [(2, 1)]),
+        ("select slice_is_ancestor(0, 2), slice_is_ancestor(2, 0)", [(1, 0)]),
+        ("select trace_end() - trace_start() = trace_dur()", [(1,)]),
+        ("select percentile(id, 50), median(id) from slice", [(1.0, 1.0)]),
+        ("select value_at_max_ts(ts, name) from slice", [("leaf",)]),
+        ("select 'ab12' regexp '[0-9]', regexp_extract('ab12', '[0-9]+')", [(1, "12")]),
+        ("create perfetto table t as select 1 as a; select a from t", [(1,)]),
+        ("create or replace perfetto view v as select 2 as a; select a from v", [(2,)]),
+        ("create perfetto table t as select 1 as a; create perfetto index i on t(a)", []),
+        ("include perfetto module slices.self_dur; select count(*) from slice_self_dur", [(3,)]),
+    ],
+)
+def test_statement_gives_rows(
+    processor: TraceProcessor, sql: str, expected: list[tuple[object, ...]]
+) -> None:
+    assert processor.query(sql).fetchall() == expected
+
+
+CORRELATED = """
+create perfetto function f(x LONG) returns TABLE(id LONG) as select $x as id;
+select * from slice s join f(s.id)
+"""
+
+
+@pytest.mark.parametrize(
+    ("sql", "complaint"),
+    [
+        ("select\n  nme from slice", "line 2, column 3: there is no column nme. Did you mean name"),
+        ("select * from slise", "line 1, column 15: there is no table slise. Did you mean slice"),
+        ("select ancestr(1)", "there is no function ancestr"),
+        ("select 1 frm slice x", 'line 1, column 14: near "slice": syntax error'),
+        ("include perfetto module slices.contxt", "no module slices.contxt. Did you mean"),
+        ("create perfetto table x(b LONG) as select 1 as a", "declared with the columns b, but"),
+        ("-- nothing", "there is no statement"),
+        (
+            CORRELATED,
+            "can't be columns of other tables",
+        ),
+    ],
+)
+def test_error_says_what_is_wrong_and_where(
+    processor: TraceProcessor, sql: str, complaint: str
+) -> None:
+    with pytest.raises(QueryError) as raised:
+        processor.query(sql)
+    assert complaint in str(raised.value)
+
+
+def test_modules_of_the_user_can_be_included(processor: TraceProcessor) -> None:
+    processor.add_modules({"mine.one": "create perfetto table one as select 1 as a"})
+    assert processor.query("include perfetto module mine.one; select a from one").fetchall() == [
+        (1,)
+    ]
+
+
+def test_result_becomes_a_dataframe(trace: bytes) -> None:
+    pytest.importorskip("pandas")
+    processor = TraceProcessor(trace, engine="sqlite")
+    frame = processor.query("select name, dur from slice where id = 0").pandas()
+    assert list(frame.columns) == ["name", "dur"]
+    assert list(frame["name"]) == ["outer"]
+
+
+def test_unknown_engine_is_refused(trace: bytes) -> None:
+    with pytest.raises(ValueError, match="the engines are duckdb and sqlite, not 'mysql'"):
+        TraceProcessor(trace, engine="mysql")
