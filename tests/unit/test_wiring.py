@@ -64,3 +64,22 @@ except AttributeError as error:
     print(error)
 """
     assert output_of(code) == "module 'stretto' has no attribute 'install'"
+
+
+def test_first_session_leaves_the_collector_and_frozen_objects_as_they_were() -> None:
+    code = """
+import gc, os, stretto
+objects = [[] for _ in range(5000)]
+for enabled, freeze in ((True, False), (False, True)):
+    (gc.enable if enabled else gc.disable)()
+    if freeze:
+        gc.freeze()
+    before = gc.get_freeze_count()
+    if os.fork() == 0:
+        with stretto.recording("/dev/null"):
+            pass
+        after = gc.get_freeze_count()
+        os._exit(gc.isenabled() is not enabled or (freeze and after != before))
+    print(os.waitstatus_to_exitcode(os.wait()[1]))
+"""
+    assert output_of(code) == "0\n0"

@@ -27,7 +27,6 @@ exceptions and log records are written into traces.
 from __future__ import annotations
 
 from stretto.base.errors import ConfigError, DecodeError
-from stretto.base.excerpts import SENSITIVE
 from stretto.protozero.layout import Layout
 from stretto.protozero.wire import read_field
 
@@ -221,6 +220,8 @@ class Message:
     __hash__ = None  # type: ignore[assignment]  # a message can change
 
     def __repr__(self) -> str:
+        from stretto.base.excerpts import SENSITIVE  # Most programs show no message.
+
         fields = self.LAYOUT.by_key
         parts = [
             f"{name}={SENSITIVE if fields[name].redact else repr(value)}"
