@@ -67,6 +67,7 @@ _KNOWN: dict[tuple[int, int], dict[str, int]] = {
         "runtime_interpreters_head": 40,
         "interpreter_next": 0,
         "interpreter_threads_head": 16,
+        "interpreter_imports_modules": 888,
         "thread_next": 8,
         "thread_id": 152,
         "thread_native_id": 160,
@@ -85,6 +86,7 @@ _KNOWN: dict[tuple[int, int], dict[str, int]] = {
         "interpreter_next": 0,
         "interpreter_threads_head": 72,
         "interpreter_ceval_gil": 384,
+        "interpreter_imports_modules": 944,
         "gil_holder": 8,
         "gil_locked": 16,
         "thread_next": 8,
@@ -110,6 +112,10 @@ _CODE_TEXTS = {
 
 _OWNERS = {(3, 11): (3, 2), (3, 12): (3, 3), (3, 13): (3, 3), (3, 14): (3, 4), (3, 15): (3, 3)}
 """By version: the lowest `owner` of frames that are no Python calls, and the highest `owner`."""
+
+
+_CACHED_KEYS = {(3, 11): 872, (3, 12): 880, (3, 13): 880, (3, 14): 880, (3, 15): 888}
+"""By version: the offset, in a class, of the keys that its instances share."""
 
 
 class Layout(dict[str, int]):
@@ -151,6 +157,7 @@ def layout_of(version: tuple[int, int], runtime: bytes) -> Layout:
         text_state=32,
         text_ascii=48 if version == (3, 11) else 40,
         text_compact=72 if version == (3, 11) else 56,
+        type_cached_keys=_CACHED_KEYS[version],
         has_gil=int("gil_holder" in layout),
     )
     return layout

@@ -1,4 +1,4 @@
-"""Reads Python objects of another process: strings and code objects.
+"""Reads Python objects of another process: strings, numbers, code objects, dicts, attributes.
 
 The process runs meanwhile, so an object may change or be freed while it is read. All sizes are
 bounded: a wrong value leads to a wrong text or an error, and to no other damage.
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from stretto.profilers.sampling.layout import Layout
 
 _MAX_TEXT = 4096
+_MAX_ENTRIES = 1 << 15
+_MANAGED_DICT = 1 << 4  # Py_TPFLAGS_MANAGED_DICT
 _WIDTHS = {1: "latin-1", 2: "utf-16-le", 4: "utf-32-le"}
 
 
@@ -62,6 +64,80 @@ class ObjectReader:
         data = address + layout["text_ascii" if is_ascii else "text_compact"]
         raw = self.bytes_at(data, min(length, _MAX_TEXT) * kind)
         return raw.decode(_WIDTHS[kind], "replace")
+
+    def integer(self, address: int) -> int:
+        """Return an `int` from 1 to 2**30 - 1.
+
+        Raises:
+            OSError: The memory can't be read.
+            ValueError: The number is another one.
+        """
+        size, digit = struct.unpack("<qI", self.bytes_at(address + 16, 12))
+        if self._layout.version >= (3, 12):  # Two bits are the sign, and one says "immortal".
+            size = 0 if size & 3 else size >> 3
+        if size != 1:
+            raise ValueError("no small number")
+        return int(digit)
+
+    def item(self, dict_address: int, key: str) -> int:
+        """Return the address of a dict's value for a key that is a string.
+
+        Raises:
+            OSError: The memory can't be read.
+            ValueError: There is no such key.
+        """
+        for name, value in self.items(dict_address):
+            if self.text(name) == key:
+                return value
+        raise ValueError(f"no {key}")
+
+    def items(self, dict_address: int) -> list[tuple[int, int]]:
+        """Return the addresses of the keys and values of a dict.
+
+        Raises:
+            OSError: The memory can't be read.
+            ValueError: The object is no dict.
+        """
+        keys, values = struct.unpack("<QQ", self.bytes_at(dict_address + 32, 16))
+        if values and self._layout.version >= (3, 13):
+            values += 8
+        return self._entries(keys, values)
+
+    def _entries(self, keys: int, values: int) -> list[tuple[int, int]]:
+        """Return the entries of a table of keys; `values` is a separate array, or 0."""
+        head = self.bytes_at(keys, 32)
+        log2_index_bytes, kind = head[9], head[10]
+        (count,) = struct.unpack_from("<q", head, 24)
+        if not 0 <= count <= _MAX_ENTRIES or log2_index_bytes > 20 or kind > 2:
+            raise ValueError("no dict")
+        width = 2 if kind else 3  # Keys of any type have their hash first.
+        raw = self.bytes_at(keys + 32 + (1 << log2_index_bytes), count * width * 8)
+        words = struct.unpack(f"<{count * width}Q", raw)
+        found = words[width - 1 :: width]
+        if values:
+            found = struct.unpack(f"<{count}Q", self.bytes_at(values, count * 8))
+        return [pair for pair in zip(words[width - 2 :: width], found, strict=True) if all(pair)]
+
+    def attributes(self, address: int) -> dict[str, int]:
+        """Return the addresses of the attributes of an object, whose class is written in Python.
+
+        Raises:
+            OSError: The memory can't be read.
+            ValueError: The object has no attributes that can be read.
+        """
+        kind = self.word(address + 8)
+        if not self.word(kind + 168) & _MANAGED_DICT:
+            raise ValueError("no object with attributes")
+        found, values = self.word(address - 24), 0
+        if self._layout.version == (3, 11):
+            values = self.word(address - 32)
+        elif self._layout.version == (3, 12):
+            found, values = (0, found + 1) if found & 1 else (found, 0)
+        elif not found:
+            values = address + self.word(kind + 32) + 8
+        keys = self.word(kind + self._layout["type_cached_keys"])
+        pairs = self._entries(keys, values) if values else self.items(found)
+        return {self.text(name): value for name, value in pairs}
 
     def identity(self, code: int) -> bytes:
         """Return bytes of a code object that change if its address gets another code object."""

@@ -51,6 +51,15 @@ class PythonProcess(NamedTuple):
         """
         return [each + self.layout["interpreter_threads_head"] for each in self._interpreters()]
 
+    def modules(self) -> list[int]:
+        """Return, for each interpreter, the address of `sys.modules`.
+
+        Raises:
+            OSError: The process has ended.
+        """
+        offset = self.layout["interpreter_imports_modules"]
+        return [self._word(each + offset) for each in self._interpreters()]
+
     def _interpreters(self) -> Iterator[int]:
         address = self._word(self.runtime + self.layout["runtime_interpreters_head"])
         for _ in range(_MAX_INTERPRETERS):

@@ -19,7 +19,8 @@ from stretto._native import boottime_ns
 from stretto.base import proc_files
 from stretto.profilers.sampling.interned_stacks import InternedStacks
 from stretto.profilers.sampling.objects import ObjectReader
-from stretto.profilers.sampling.stacks import thread_name
+from stretto.profilers.sampling.stacks import kernel_name
+from stretto.profilers.sampling.thread_names import read_thread_names
 from stretto.protos.config import PerfEvents
 from stretto.protos.trace import (
     ClockSnapshot,
@@ -70,7 +71,10 @@ class ProcessSamples:
         self._start_us = boottime_ns() // US
         self._sampler = process.sampler(mode, period_ns, sequence_id, self._start_us)
         self._reader = ObjectReader(process.pid, process.layout)
+        self._process = process
         self._threads: set[int] = set()
+        self._unnamed: set[int] = set()
+        """Threads whose names in Python were not found, so that they are looked for once more."""
         self._torn = 0
         self._forget()
         self._first = True
@@ -177,14 +181,21 @@ class ProcessSamples:
         except OSError:
             return b""
         new, known = tids - self._threads, bool(self._threads)
+        if not (new | self._unnamed):
+            return b""
+        names = read_thread_names(self._process, self._reader)
+        described = new | (self._unnamed & names.keys())
+        self._unnamed = new - names.keys()
         self._threads |= new
-        if not new:
+        if not described:
             return b""
         tree = ProcessTree(
             processes=[] if known else [self._described_process()],
             threads=[
-                ProcessTree.Thread(tid=tid, tgid=self.pid, name=thread_name(self.pid, tid))
-                for tid in sorted(new)
+                ProcessTree.Thread(
+                    tid=tid, tgid=self.pid, name=names.get(tid) or kernel_name(self.pid, tid)
+                )
+                for tid in sorted(described)
             ],
         )
         return self._framed(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from stretto.base import proc_files
 from stretto.profilers.sampling.objects import ObjectReader
 from stretto.profilers.sampling.process import WALL, ProcessError
+from stretto.profilers.sampling.thread_names import read_thread_names
 
 if TYPE_CHECKING:
     from stretto.profilers.sampling.objects import CodeName
@@ -30,7 +31,7 @@ class ThreadStack(NamedTuple):
     native_id: int
     """The kernel's thread id."""
     name: str
-    """The kernel's name of the thread."""
+    """Its name in Python, or else the kernel's name."""
     holds_gil: bool
     waits_in: str | None
     """The function of the kernel in which it waits; None if it runs, or waits for a CPU."""
@@ -51,6 +52,7 @@ def read_stacks(process: PythonProcess) -> list[ThreadStack]:
         raise ProcessError(f"Process {process.pid}: {error}.") from error
     frames = sampler.take_frames()
     reader = ObjectReader(process.pid, process.layout)
+    thread_names = read_thread_names(process, reader)
     names: dict[int, CodeName] = {}
 
     def frame(number: int) -> Frame:
@@ -62,7 +64,7 @@ def read_stacks(process: PythonProcess) -> list[ThreadStack]:
     stacks = [
         ThreadStack(
             native_id,
-            thread_name(process.pid, native_id),
+            thread_names.get(native_id) or kernel_name(process.pid, native_id),
             holds_gil,
             _waits_in(process.pid, native_id),
             None if numbers is None else [frame(number) for number in reversed(numbers)],
@@ -72,7 +74,7 @@ def read_stacks(process: PythonProcess) -> list[ThreadStack]:
     return sorted(stacks, key=lambda each: (each.native_id != process.pid, each.native_id))
 
 
-def thread_name(pid: int, native_id: int) -> str:
+def kernel_name(pid: int, native_id: int) -> str:
     """Return the kernel's name of a thread; "" if it has ended."""
     return _task_file(pid, native_id, "comm")
 

@@ -92,3 +92,26 @@ def test_holder_of_the_gil_is_known_from_3_12_on() -> None:
         process = find_python(program.pid)
         held = any(read_stacks(process)[0].holds_gil for _ in range(reads))
     assert held == known
+
+
+def test_threads_have_their_names_in_python() -> None:
+    source = """
+class Worker(threading.Thread):
+    def run(self):
+        time.sleep(1000)  # sleep: what is sampled
+long = "mailer of the second floor"
+threading.Thread(target=time.sleep, args=[1000], name=long, daemon=True).start()
+worker = Worker(name="würfel")
+worker.daemon = True
+worker.extra = 1
+vars(worker)["more"] = 2
+worker.start()
+print("ready", flush=True)
+time.sleep(1000)  # sleep: what is sampled
+"""
+    with running(source) as program:
+        process = find_python(program.pid)
+        expected = {"MainThread", "mailer of the second floor", "würfel"}
+        wait_until(lambda: {stack.name for stack in read_stacks(process)} == expected)
+        main, *_ = read_stacks(process)
+        assert (main.native_id, main.name) == (program.pid, "MainThread")
