@@ -17,8 +17,11 @@ from stretto.analysis.conversion import (
     format_of_name,
     format_of_start,
 )
+from stretto.analysis.export.exporters import FORMATS as EXPORTS
+from stretto.analysis.export.exporters import format_of_export
 from stretto.analysis.packet_stream import PacketStream
 from stretto.base.errors import CommandError, ConfigError, DecodeError
+from stretto.cli.convert.exporting import PARQUET, export_trace
 from stretto.cli.convert.input_file import open_input
 from stretto.cli.convert.progress import Progress
 from stretto.cli.output_file import STANDARD, open_output
@@ -47,13 +50,21 @@ Formats, and the extensions of their file names:
   pftrace   .pftrace .perfetto-trace .pb   Perfetto's packets
   fxt       .fxt                           Fuchsia's trace format
   text      .txt .pbtxt .textproto         packets as text
-  json      .json                          packets as JSON, by protobuf's rules; Chrome's JSON
-                                           is another format, and neither read nor written
+  json      .json                          packets as JSON, by protobuf's rules
+  chrome    .chrome.json                   Chrome's JSON: slices, instants, counters
+  jsonl     .jsonl                         a JSON object per slice and counter value, all names
+  collapsed .collapsed .folded             a line per stack: flame graphs
+  speedscope .speedscope.json              speedscope.app
+  pprof     .pprof .pb.gz                  pprof
+  firefox   .firefox.json                  profiler.firefox.com
+  pstats    .pstats .prof                  Python's module pstats, snakeviz
+  parquet   .parquet                       a folder of tables (pip install 'stretto[analysis]')
 
 FXT can hold track events: slices, instants, counters, arguments, and flows with their arrows.
 Other data (packets of other data sources, more than 15 arguments) is left out, and counted in the
 summary. Text and JSON can hold all fields of the schema. A trace compressed by gzip is
-decompressed.
+decompressed. The formats from chrome on are written, but not read, of what `stretto query` reads:
+also of Chrome's JSON. Profiles have the stacks of slices, or of samples if there are no slices.
 """
 
 
@@ -68,7 +79,10 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
         help="format of IN, if it can't be detected",
     )
     parser.add_argument(
-        "--to", dest="target_format", choices=FORMATS, help="format of OUT, if not by its extension"
+        "--to",
+        dest="target_format",
+        choices=(*FORMATS, *EXPORTS, PARQUET),
+        help="format of OUT, if not by its extension",
     )
     parser.add_argument("-q", "--quiet", action="store_true", help="no progress, no summary")
     return parser.parse_args(arguments)
@@ -79,17 +93,15 @@ def _known_formats() -> str:
 
 
 def _target_format(path: str) -> str:
-    found = format_of_name(path)
+    if path.lower().endswith(f".{PARQUET}"):
+        return PARQUET
+    found = format_of_export(path) or format_of_name(path)
     if found is not None:
         return found
-    if path.lower().endswith(".parquet"):
-        raise CommandError(
-            f"convert: Parquet isn't supported: there are {_known_formats()}. For tables of RPC "
-            "calls there is `stretto flows TRACE --format csv`.",
-            2,
-        )
     raise CommandError(
-        f"convert: the extension of {path!r} is unknown: give --to, one of {_known_formats()}.", 2
+        f"convert: the extension of {path!r} is unknown: give --to, one of {_known_formats()}, "
+        f"{', '.join(EXPORTS)}, {PARQUET}.",
+        2,
     )
 
 
@@ -118,6 +130,8 @@ def run(arguments: Sequence[str]) -> int:
     """
     given = _parse(arguments)
     target = given.target_format or _target_format(given.target)
+    if target in EXPORTS or target == PARQUET:
+        return export_trace(given, target)
     with open_input(given.source) as file:
         source = _source_format(given, file)
         if source == target:

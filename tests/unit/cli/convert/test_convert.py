@@ -133,7 +133,6 @@ REFUSED: list[tuple[list[str], str]] = [
     (["in.pftrace", "link", "--to", "fxt"], "is the input"),
     (["in.pftrace", "out.pftrace"], "has the format pftrace already"),
     (["in.pftrace", "out"], "the extension of 'out' is unknown"),
-    (["in.pftrace", "out.parquet"], "Parquet isn't supported"),
     (["junk", "out.fxt"], "isn't a trace"),
     (["packed", "out.fxt"], "gzip compression is damaged"),
     (["chrome.json", "out.fxt"], "this is Chrome's JSON"),

@@ -1,0 +1,67 @@
+"""Conversions to formats that are only written: of other profilers' viewers, and Parquet."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from stretto.analysis.export.exporters import BINARY, export
+from stretto.analysis.trace_tables import UNREAD, import_trace, statistics
+from stretto.base.errors import CommandError, DecodeError
+from stretto.cli.output_file import STANDARD, open_output
+
+if TYPE_CHECKING:
+    import argparse
+
+    from stretto import _native
+
+PARQUET = "parquet"
+
+
+def export_trace(given: argparse.Namespace, target: str) -> int:
+    """Write a trace in another format; return the exit code.
+
+    Raises:
+        CommandError: The trace can't be read, or the result can't be written.
+    """
+    try:
+        if target == PARQUET:
+            _write_tables(given.source, given.target)
+            return 0
+        importer = import_trace(given.source)
+    except DecodeError as error:
+        raise CommandError(f"convert: {given.source!r}: {error}.") from error
+    except ModuleNotFoundError as error:
+        raise CommandError(f"convert: {error}.") from error
+    except OSError as error:
+        reason = error.strerror or error
+        raise CommandError(f"convert: {given.source!r}: {reason}.", 2) from error
+    status = None if given.source == STANDARD else os.stat(given.source)
+    with open_output("convert", given.target, binary=target in BINARY, source=status) as out:
+        for part in export(importer, target, Path(given.source).name):
+            out.write(part)
+    if not given.quiet:
+        _print_left_out(importer)
+    return 0
+
+
+def _write_tables(source: str, target: str) -> None:
+    from stretto.analysis.batch import TABLES
+    from stretto.analysis.trace_processor import TraceProcessor
+
+    folder = Path(target)
+    if folder.exists():
+        raise CommandError(f"convert: {target!r} exists: name a new folder.", 2)
+    with TraceProcessor(source) as trace:
+        folder.mkdir()
+        for table in TABLES:
+            trace.query(f"select * from {table}").parquet(folder / f"{table}.parquet")
+
+
+def _print_left_out(importer: _native.TraceImporter) -> None:
+    counts = statistics(importer)
+    unread = [f"{text} ({counts[name]:,})" for name, text in UNREAD.items() if counts.get(name)]
+    if unread and sys.stderr is not None:
+        print(f"stretto: left out: {', '.join(unread)}", file=sys.stderr)
