@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import mmap
 import os
-import zlib
 
 from stretto import _native
 from stretto.protos.trace import TrackDescriptor
@@ -46,6 +45,8 @@ class Contents:
         """
         events, drops, first_ns, parsed, compressed, descriptors = _native.scan_trace(data)
         for packets in compressed if inflate else ():
+            import zlib  # Few traces have compressed packets.
+
             self.add(zlib.decompress(packets), inflate=False)
         self.first_ns = min(self.first_ns, first_ns)
         self.events += events
