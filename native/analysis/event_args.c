@@ -4,12 +4,14 @@
 
 #include "core/fields.h"
 #include "importer.h"
+#include "messages.h"
 
 #define FIELD(name) ST_FIELD_TRACK_EVENT_##name
 #define INTERNED(name) ST_FIELD_INTERNED_DATA_##name
 
-/* TaskExecution.posted_from_iid */
-enum { TASK_POSTED_FROM_IID = 1 };
+/* TaskExecution.posted_from_iid, ChromeHistogramSample.name_iid,
+ * ChromeActiveProcesses.pid */
+enum { TASK_POSTED_FROM_IID = 1, HISTOGRAM_NAME_IID = 4, ACTIVE_PID = 1 };
 
 struct location {
   st_string file, function;
@@ -75,7 +77,7 @@ static void add_location(struct st_importer* m, struct st_arg_list* args,
                          const char* prefix, struct location location,
                          enum st_arg_type line_type) {
   add_text(m, args, key_of(m, prefix, ".file_name"), location.file);
-  add_text(m, args, key_of(m, prefix, ".function_name"), location.function);
+  st_arg_add_text(args, key_of(m, prefix, ".function_name"), location.function);
   if (location.line)
     st_arg_add_int(args, key_of(m, prefix, ".line_number"), line_type,
                    (int64_t)location.line);
@@ -85,19 +87,50 @@ static void add_location_iid(struct st_importer* m, uint32_t generation,
                              uint64_t iid, const char* prefix,
                              struct st_arg_list* args) {
   struct location location;
-  if (find_location(m, generation, iid, true, &location))
+  if (iid && find_location(m, generation, iid, true, &location))
     add_location(m, args, prefix, location, ST_ARG_UINT);
+  else
+    m->counts.parser_errors++;
+}
+
+bool st_add_location_args(struct st_importer* m, uint32_t generation,
+                          uint64_t iid, const char* prefix,
+                          struct st_arg_list* args) {
+  struct location location;
+  bool found = find_location(m, generation, iid, true, &location);
+  if (found)
+    add_location(m, args, prefix, location, ST_ARG_INT);
+  return found;
 }
 
 static void add_task(struct st_importer* m, uint32_t generation,
                      struct st_field task, struct st_arg_list* args) {
-  struct st_decoder d;
-  struct st_field f;
-  st_decoder_init(&d, task.data, task.size);
-  while (st_decoder_next(&d, &f)) {
-    if (f.number == TASK_POSTED_FROM_IID)
-      add_location_iid(m, generation, f.value, "task.posted_from", args);
-  }
+  add_location_iid(m, generation,
+                   st_message_find(task, TASK_POSTED_FROM_IID).value,
+                   "task.posted_from", args);
+}
+
+/* Adds the processes that Chromium says are running. */
+static void add_active_processes(struct st_importer* m,
+                                 struct st_field processes) {
+  struct st_integers pids;
+  uint64_t pid;
+  st_integers_init(&pids, processes, ACTIVE_PID);
+  while (st_integers_next(&pids, &pid))
+    st_process_get(&m->processes, (uint32_t)pid);
+}
+
+/* Adds the name of a histogram, if it is interned. */
+static void add_histogram(struct st_importer* m, uint32_t generation,
+                          struct st_field sample, struct st_arg_list* args) {
+  struct st_field iid = st_message_find(sample, HISTOGRAM_NAME_IID);
+  st_string name = iid.number
+                       ? st_interned_text(&m->sequences, generation,
+                                          INTERNED(HISTOGRAM_NAMES), iid.value)
+                       : 0;
+  if (name)
+    st_arg_add_text(
+        args, st_intern(&m->storage, "chrome_histogram_sample.name"), name);
 }
 
 static st_string log_tag(struct st_importer* m, struct location location) {
@@ -203,6 +236,12 @@ static void add_first(struct st_importer* m, const struct st_event* e,
       if (f.data)
         add_task(m, e->generation, f, args);
       break;
+    case FIELD(CHROME_HISTOGRAM_SAMPLE):
+      add_histogram(m, e->generation, f, args);
+      break;
+    case FIELD(CHROME_ACTIVE_PROCESSES):
+      add_active_processes(m, f);
+      break;
     case FIELD(LOG_MESSAGE):
       if (f.data)
         add_log(m, e, utid, f, args);
@@ -217,29 +256,6 @@ static void add_first(struct st_importer* m, const struct st_event* e,
   }
 }
 
-static void add_inline_location(struct st_importer* m, struct st_field f,
-                                struct st_arg_list* args) {
-  struct location location = read_location(m, f.data, f.size, false);
-  if (location.file)
-    st_arg_add_text(args, st_intern(&m->storage, "source_location.file_name"),
-                    location.file);
-  if (location.function)
-    st_arg_add_text(args,
-                    st_intern(&m->storage, "source_location.function_name"),
-                    location.function);
-  if (location.line)
-    st_arg_add_int(args, st_intern(&m->storage, "source_location.line_number"),
-                   ST_ARG_UINT, (int64_t)location.line);
-}
-
-/* Returns whether Perfetto converts the field to arguments by its descriptor.
- * The importer doesn't, but counts such fields. */
-static bool is_typed(uint32_t field) {
-  return (field >= 24 && field <= 29) || field == 32 || field == 35 ||
-         (field >= 38 && field <= 41) || field == 43 || field == 49 ||
-         field == 50 || field >= 1000;
-}
-
 void st_parse_event_args(struct st_importer* m, const struct st_event* e,
                          uint32_t utid, struct st_arg_list* args) {
   struct st_decoder d;
@@ -247,16 +263,7 @@ void st_parse_event_args(struct st_importer* m, const struct st_event* e,
   st_decoder_init(&d, e->data, e->size);
   while (st_decoder_next(&d, &f))
     add_first(m, e, utid, f, args);
-  st_decoder_init(&d, e->data, e->size);
-  while (st_decoder_next(&d, &f)) {
-    if (f.number == FIELD(SOURCE_LOCATION_IID))
-      st_arg_add_int(args, st_intern(&m->storage, "source_location_iid"),
-                     ST_ARG_UINT, (int64_t)f.value);
-    else if (f.number == FIELD(SOURCE_LOCATION) && f.data)
-      add_inline_location(m, f, args);
-    else if (is_typed(f.number))
-      m->counts.unread_fields++;
-  }
+  st_parse_event_fields(m, e, args);
   st_decoder_init(&d, e->data, e->size);
   while (st_decoder_next(&d, &f)) {
     if (f.number == FIELD(DEBUG_ANNOTATIONS) && f.data)

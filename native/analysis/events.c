@@ -356,6 +356,9 @@ static void add_all_flows(struct st_importer* m, const struct parsed* p,
 static void add_args(struct st_importer* m, const struct parsed* p,
                      struct st_arg_list* args) {
   st_parse_event_args(m, p->event, p->utid, args);
+  if (!p->type && p->phase == 'R')
+    st_arg_add_text(args, st_intern(&m->storage, "legacy_event.phase"),
+                    st_intern(&m->storage, "R"));
   if (p->passthrough == ST_NO_ROW)
     return;
   st_string key = st_intern(&m->storage, "legacy_event.passthrough_utid");
@@ -410,34 +413,27 @@ static int64_t duration_ns(int64_t ts, int64_t us) {
   return us > limit / 1000 ? limit : us * 1000;
 }
 
+/* Parses an event that has a phase instead of a type. */
 static void parse_legacy(struct st_importer* m, struct parsed* p) {
   bool is_thread =
       p->scope == ST_ENUM_TRACK_EVENT_LEGACY_EVENT_SCOPE_UNSPECIFIED ||
       p->scope == ST_ENUM_TRACK_EVENT_LEGACY_EVENT_SCOPE_THREAD;
-  switch (p->phase) {
-    case 'B':
-      begin_slice(m, p, -1);
-      break;
-    case 'E':
-      end_slice(m, p);
-      break;
-    case 'X':
-      begin_slice(m, p, duration_ns(p->event->ts, p->duration_us));
-      break;
-    case 'i':
-    case 'I':
-      if (is_thread) {
-        begin_slice(m, p, 0);
-        break;
-      }
-      m->counts.unread_events++;
-      break;
-    case 0:
-      m->counts.parser_errors++;
-      break;
-    default:
-      m->counts.unread_events++;
+  if (!p->phase) {
+    m->counts.parser_errors++;
+    return;
   }
+  if (!strchr("BEXiIR", p->phase) || (strchr("iI", p->phase) && !is_thread)) {
+    m->counts.unread_events++;
+    return;
+  }
+  find_row(m, p);
+  if (p->phase == 'E')
+    end_slice(m, p);
+  else if (p->phase == 'B')
+    begin_slice(m, p, -1);
+  else
+    begin_slice(
+        m, p, p->phase == 'X' ? duration_ns(p->event->ts, p->duration_us) : 0);
 }
 
 void st_parse_event(struct st_importer* m, const struct st_event* e) {
@@ -453,7 +449,8 @@ void st_parse_event(struct st_importer* m, const struct st_event* e) {
   }
   add_legacy_counters(m, &p);
   add_extra_counters(m, &p);
-  find_row(m, &p);
+  if (p.type)
+    find_row(m, &p);
   switch (p.type) {
     case TYPE(SLICE_BEGIN):
       begin_slice(m, &p, -1);

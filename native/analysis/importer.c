@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "track_event_schema.h"
+
 enum { MAX_PACKET = 256 << 20, PACKET_FIELD = 1 };
 
 /* The marker that Perfetto's service writes between packets. */
@@ -23,7 +25,10 @@ static void init(struct st_importer* m) {
   m->slices.arg_sets = &m->arg_sets;
   m->flows.storage = &m->storage;
   m->flows.arg_sets = &m->arg_sets;
-  m->texts.debug = st_intern(&m->storage, "debug");
+  m->texts.annotation =
+      st_intern(&m->storage, ".perfetto.protos.DebugAnnotation");
+  m->schemas.storage = &m->storage;
+  st_schemas_add(&m->schemas, kTrackEventSchema, sizeof kTrackEventSchema);
 }
 
 /* Runs a step.  Returns false if memory was exhausted in it, or earlier. */
@@ -150,6 +155,7 @@ void st_importer_free(struct st_importer* m) {
   st_cpus_free(&m->cpus);
   st_disks_free(&m->disks);
   st_map_free(&m->unknown_ends);
+  st_schemas_free(&m->schemas);
   st_stacks_free(&m->stacks);
   st_map_free(&m->perf.sessions);
   st_keys_free(&m->perf.cpu_keys);
@@ -157,6 +163,7 @@ void st_importer_free(struct st_importer* m) {
   st_heap_profiles_free(&m->heap_profiles);
   st_map_free(&m->stats);
   st_json_reader_free(&m->json.reader);
+  st_path_free(&m->json.path);
   st_map_free(&m->json.first_names);
   free(m->json.counters.data);
   free(m->deferred.data);

@@ -36,6 +36,7 @@
 
 #include <stdatomic.h>
 
+#include "arg_path.h"
 #include "clocks.h"
 #include "core/decoder.h"
 #include "core/tokenizer.h"
@@ -45,6 +46,7 @@
 #include "heap_profiles.h"
 #include "json_import.h"
 #include "sched.h"
+#include "schemas.h"
 #include "sequences.h"
 #include "slices.h"
 #include "sorter.h"
@@ -60,8 +62,8 @@ struct st_counts {
   uint64_t packets, track_events, truncated_bytes, unread_packets;
   uint64_t skipped_packets, tokenizer_errors, parser_errors;
   uint64_t clock_failures, invalid_snapshots, negative_timestamps;
-  uint64_t unread_fields, unread_events, previous_packet_dropped,
-      undecodable_packets;
+  uint64_t unread_fields, unknown_fields, unread_events,
+      previous_packet_dropped, undecodable_packets;
   uint64_t proc_stat_unknown, write_into_file;
   uint64_t write_into_file_no_flush;
   uint64_t meminfo_unknown, vmstat_unknown, psi_unknown, invalid_cpu_times;
@@ -106,17 +108,19 @@ struct st_importer {
   /* Threads of other kernels than Linux whose state after their last run is
    * unknown: utid to row of sched_slice + 1. */
   struct st_map unknown_ends;
+  struct st_schemas schemas;
   struct st_stacks stacks;
   struct st_perf perf;
   struct st_heap_profiles heap_profiles;
   struct st_json_import json;
   int64_t latest_ts;
   struct st_texts {
-    st_string debug, unread;
+    st_string annotation; /* The type DebugAnnotation. */
   } texts;
   struct st_map metadata; /* Key with one value to row + 1. */
   struct st_map stats;    /* Statistic, index to row + 1. */
   int64_t tracing_started, page_size;
+  uint32_t chrome_bundles, chrome_metadata; /* Packets with metadata. */
   const char* piece; /* The piece of a JSON trace that is being read. */
   size_t piece_size;
   uint64_t fed_bytes;
@@ -154,12 +158,29 @@ void st_parse_event_args(struct st_importer* m, const struct st_event* e,
 /* Adds the arguments of a debug annotation: annotations.c. */
 void st_parse_annotation(struct st_importer* m, uint32_t generation,
                          struct st_field annotation, struct st_arg_list* args);
+/* The same, below a path; the annotation's name is appended to the path. */
+void st_parse_named_annotation(struct st_arg_path* p,
+                               struct st_field annotation);
+/* Adds the fields of a message as arguments below a path: typed_args.c. */
+void st_parse_typed_args(struct st_arg_path* p, st_string type,
+                         struct st_field message);
+/* Adds the fields of a track event that are arguments: typed_args.c. */
+void st_parse_event_fields(struct st_importer* m, const struct st_event* e,
+                           struct st_arg_list* args);
+/* Adds an interned source location as arguments; their keys begin with
+ * `prefix`.  Returns false if it is missing: event_args.c. */
+bool st_add_location_args(struct st_importer* m, uint32_t generation,
+                          uint64_t iid, const char* prefix,
+                          struct st_arg_list* args);
 /* Parses a packet other than a track event: system_packets.c. */
 void st_parse_packet(struct st_importer* m, const struct st_event* e);
 /* Adds a row to the table counter; `row` is the track's.  Returns the counter's
  * row: events.c. */
 uint32_t st_add_counter(struct st_importer* m, int64_t ts, uint32_t row,
                         double value);
+/* Adds a value of JSON, and the values in it, as arguments below a path:
+ * json_args.c. */
+void st_add_json(struct st_arg_path* p, struct st_json value);
 /* These functions read a JSON trace: they queue the events of a piece, parse a
  * queued event, and finish after the last event: json_events.c. */
 void st_read_json(struct st_importer* m, const char* data, size_t size);
@@ -201,6 +222,18 @@ void st_parse_heap_profile(struct st_importer* m, const struct st_event* e,
  * empty or invalid: interned_stacks.c. */
 uint32_t st_interned_stack(struct st_importer* m, uint32_t generation,
                            uint32_t upid, uint64_t iid);
+/* Returns the row of an interned mapping of the sequence's process; ST_NO_ROW
+ * if it is invalid: interned_stacks.c. */
+uint32_t st_sequence_mapping(struct st_importer* m, uint32_t generation,
+                             uint64_t iid);
+/* Chromium's packets: chrome_packets.c.  These functions return the name of a
+ * type of process (0 if it is unknown), add what a descriptor says of a process,
+ * parse ChromeEventBundle, and read ChromeMetadataPacket. */
+st_string st_chrome_process_name(struct st_importer* m, uint64_t type);
+void st_parse_chrome_process(struct st_importer* m, uint32_t upid,
+                             struct st_field descriptor);
+void st_parse_chrome_events(struct st_importer* m, const struct st_event* e);
+void st_read_chrome_metadata(struct st_importer* m, struct st_field packet);
 /* Reads SystemInfo and CpuInfo: system_info.c. */
 void st_read_system_info(struct st_importer* m, const uint8_t* data,
                          size_t size);
@@ -226,3 +259,7 @@ void st_parse_trigger(struct st_importer* m, const struct st_event* e);
 void st_add_totals(struct st_importer* m);
 void st_add_metadata(struct st_importer* m, const char* name, bool is_multi,
                      struct st_cell number, st_string text);
+/* Adds metadata whose name is the program's own.  A name may have several rows.
+ */
+void st_add_own_metadata(struct st_importer* m, const char* name,
+                         struct st_cell number, st_string text);

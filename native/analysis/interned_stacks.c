@@ -108,9 +108,19 @@ static uint32_t mapping_row(struct st_importer* m, uint32_t generation,
           [ST_MAPPING_end] = st_int((int64_t)f[END].value),
           [ST_MAPPING_load_bias] = st_int((int64_t)f[LOAD_BIAS].value),
           [ST_MAPPING_name] = st_text(path)},
-      true);
+      upid != ST_NO_ROW);
   *row_of(m, upid, INTERNED(MAPPINGS), found) = row + 1;
   return row;
+}
+
+uint32_t st_sequence_mapping(struct st_importer* m, uint32_t generation,
+                             uint64_t iid) {
+  uint32_t index = m->sequences.generations.data[generation].sequence;
+  const struct st_sequence* sequence = &m->sequences.sequences.data[index];
+  uint32_t upid = sequence->has_thread
+                      ? st_process_get(&m->processes, (uint32_t)sequence->pid)
+                      : ST_NO_ROW;
+  return mapping_row(m, generation, upid, iid);
 }
 
 static uint32_t frame_row(struct st_importer* m, uint32_t generation,

@@ -4,8 +4,6 @@
 #include "importer.h"
 #include "json_fields.h"
 
-enum { MAX_DEPTH = 64 };
-
 /* An event while it is parsed. */
 struct parsed {
   struct st_json_fields e;
@@ -82,89 +80,17 @@ static void find_thread(struct st_importer* m, struct parsed* p) {
   p->utid = st_thread_get(&m->processes, p->tid, p->pid);
 }
 
-static void append(char* text, size_t* size, const char* more, size_t count) {
-  if (count > ST_JSON_MAX_KEY - *size)
-    count = ST_JSON_MAX_KEY - *size;
-  memcpy(text + *size, more, count);
-  *size += count;
-}
-
-static void append_index(struct st_json_key* k, uint32_t index) {
-  char text[12], *at = text + sizeof text;
-  *--at = ']';
-  do
-    *--at = (char)('0' + index % 10);
-  while (index /= 10);
-  *--at = '[';
-  append(k->text, &k->size, at, (size_t)(text + sizeof text - at));
-}
-
-static void append_name(struct st_json_key* k, struct st_json name) {
-  append(k->text, &k->size, ".", 1);
-  append(k->text, &k->size, name.data, name.size);
-  append(k->flat, &k->flat_size, ".", 1);
-  append(k->flat, &k->flat_size, name.data, name.size);
-}
-
-static void add_leaf(struct st_importer* m, const struct st_json_key* k,
-                     struct st_json value, struct st_arg_list* args) {
-  struct st_string_pool* pool = &m->storage.strings;
-  struct st_arg arg = {.flat_key = st_string_add(pool, k->flat, k->flat_size),
-                       .key = st_string_add(pool, k->text, k->size)};
-  switch (value.kind) {
-    case ST_JSON_TEXT:
-      arg.type = ST_ARG_STRING;
-      arg.text = st_json_string(pool, value);
-      break;
-    case ST_JSON_REAL:
-      arg.type = ST_ARG_REAL;
-      arg.f = value.f;
-      break;
-    case ST_JSON_BOOL:
-      arg.type = ST_ARG_BOOL;
-      arg.i = value.i;
-      break;
-    default:
-      arg.type = ST_ARG_INT;
-      arg.i = value.i;
-  }
-  st_arg_list_add(args, arg);
-}
-
-/* Adds the members of a container, and of the containers in it, as arguments.
- * Their keys begin with `k`. */
-static void add_members(struct st_importer* m, struct st_json_key* k,
-                        struct st_json container, uint32_t depth,
-                        struct st_arg_list* args) {
-  struct st_json_members in = st_json_members(container);
-  struct st_json name, value;
-  size_t size = k->size, flat_size = k->flat_size;
-  uint32_t index = 0;
-  while (st_json_next(&in, &name, &value)) {
-    if (value.kind == ST_JSON_NULL)
-      continue;
-    k->size = size;
-    k->flat_size = flat_size;
-    if (in.has_keys)
-      append_name(k, name);
-    else
-      append_index(k, index++);
-    if (value.kind != ST_JSON_OBJECT && value.kind != ST_JSON_ARRAY)
-      add_leaf(m, k, value, args);
-    else if (depth < MAX_DEPTH)
-      add_members(m, k, value, depth + 1, args);
-  }
-}
-
 static void add_args(struct st_importer* m, const struct parsed* p,
                      struct st_arg_list* args) {
   if (!args || p->e.args.kind != ST_JSON_OBJECT)
     return;
-  struct st_json_key* k = &m->json.key;
-  k->size = k->flat_size = 4;
-  memcpy(k->text, "args", 4);
-  memcpy(k->flat, "args", 4);
-  add_members(m, k, p->e.args, 0, args);
+  struct st_arg_path* path = &m->json.path;
+  path->m = m;
+  path->args = args;
+  path->strings = &m->storage.strings;
+  st_path_return(path, (struct st_path_mark){0});
+  st_path_append(path, "args", 4);
+  st_add_json(path, p->e.args);
 }
 
 static void set_time(struct st_importer* m, uint32_t row, uint32_t column,
@@ -339,22 +265,34 @@ static void parse_instant(struct st_importer* m, const struct parsed* p) {
   begin(m, p, track, 0, p->name);
 }
 
+/* The name of a counter.  A longer name is cut off. */
+struct counter_name {
+  char text[4096];
+  size_t size;
+};
+
+static void append(struct counter_name* n, const char* more, size_t count) {
+  size_t room = sizeof n->text - n->size;
+  count = count < room ? count : room;
+  memcpy(n->text + n->size, more, count);
+  n->size += count;
+}
+
 /* Returns the name of a counter: the names of the event and of the member, with
  * the event's id between them if it is a text. */
 static st_string counter_name(struct st_importer* m, const struct parsed* p,
                               struct st_json member) {
-  struct st_json_key* k = &m->json.key;
+  struct counter_name n = {.size = 0};
   size_t size;
   const char* name = st_string_text(&m->storage.strings, p->name, &size);
-  k->size = 0;
-  append(k->text, &k->size, name, size);
+  append(&n, name, size);
   if (p->e.id.is_text && p->e.id.text.size) {
-    append(k->text, &k->size, " id: ", 5);
-    append(k->text, &k->size, p->e.id.text.data, p->e.id.text.size);
+    append(&n, " id: ", 5);
+    append(&n, p->e.id.text.data, p->e.id.text.size);
   }
-  append(k->text, &k->size, " ", 1);
-  append(k->text, &k->size, member.data, member.size);
-  return st_string_add(&m->storage.strings, k->text, k->size);
+  append(&n, " ", 1);
+  append(&n, member.data, member.size);
+  return st_string_add(&m->storage.strings, n.text, n.size);
 }
 
 /* Adds a row for each member of the event's args.  The tracks of the rows are

@@ -1,17 +1,11 @@
 /* JSON import: the state of the import of a JSON trace. */
 #pragma once
 
+#include "arg_path.h"
 #include "json_reader.h"
 #include "json_text.h"
 
 enum { ST_JSON_MAX_KEY = 4096 };
-
-/* The key of an argument, while arguments are added.  Longer keys are cut
- * off. */
-struct st_json_key {
-  char text[ST_JSON_MAX_KEY], flat[ST_JSON_MAX_KEY];
-  size_t size, flat_size;
-};
 
 /* A row of the table counter, whose track is set after the last event. */
 struct st_json_counter {
@@ -22,7 +16,7 @@ struct st_json_counter {
 struct st_json_import {
   bool is_used;
   struct st_json_reader reader;
-  struct st_json_key key;
+  struct st_arg_path path; /* Of the arguments that are added. */
   ST_ARRAY(struct st_json_counter) counters;
   struct st_map first_names; /* Asynchronous slices: id to first name + 1. */
   /* Events that can't be read, and events or values that can't be imported. */

@@ -10,6 +10,7 @@
 
 enum {
   CLEARED = ST_ENUM_TRACE_PACKET_SEQ_INCREMENTAL_STATE_CLEARED,
+  EXTENSION_SET = 1, /* Of ExtensionDescriptor. */
   NEEDED = ST_ENUM_TRACE_PACKET_SEQ_NEEDS_INCREMENTAL_STATE,
 };
 
@@ -20,7 +21,7 @@ struct packet {
   bool has_timestamp, has_clock, has_sequence, is_cleared, is_after_loss,
       is_first;
   struct st_field defaults, interned, event, content, compressed, snapshot;
-  struct st_field service_event, config, stats;
+  struct st_field service_event, config, stats, schemas;
 };
 
 /* Stores a field whose payload has a type of its own. */
@@ -49,6 +50,9 @@ static void store_content(struct packet* p, struct st_field f) {
       break;
     case FIELD(TRACE_STATS):
       p->stats = f;
+      break;
+    case FIELD(EXTENSION_DESCRIPTOR):
+      p->schemas = f;
       break;
     case FIELD(TRACE_UUID):
     case FIELD(TRACE_PROVENANCE):
@@ -133,6 +137,14 @@ static void update_state(struct st_importer* m, const struct packet* p,
     m->counts.skipped_packets++;
 }
 
+/* Returns whether the packet's clock is the monotonic one: Chromium's packets
+ * don't say so. */
+static bool is_monotonic(const struct packet* p, uint64_t clock) {
+  return (p->content.number == FIELD(CHROME_EVENTS) ||
+          p->content.number == FIELD(CHROME_METADATA)) &&
+         (!clock || clock == ST_CLOCK_MONOTONIC);
+}
+
 /* Sets *ts to the packet's time.  Returns false if the clock is unknown. */
 static bool convert(struct st_importer* m, const struct packet* p,
                     uint32_t index, int64_t* ts) {
@@ -146,7 +158,9 @@ static bool convert(struct st_importer* m, const struct packet* p,
     *ts = m->latest_ts;
     return true;
   }
-  if (clock) {
+  if (is_monotonic(p, clock)) {
+    st_clocks_convert(&m->clocks, ST_CLOCK_MONOTONIC, *ts, ts);
+  } else if (clock) {
     uint64_t id = st_clock_id(clock, sequence->id);
     int64_t value = st_clocks_absolute(&m->clocks, id, *ts);
     if (!st_clocks_convert(&m->clocks, id, value, ts))
@@ -208,6 +222,10 @@ static void route_content(struct st_importer* m, const struct packet* p,
       set_thread(m, p->content, index);
       queue_packet(m, ts, p->content);
       break;
+    case FIELD(CHROME_METADATA):
+      st_read_chrome_metadata(m, p->content);
+      break;
+    case FIELD(CHROME_EVENTS):
     case FIELD(PROCESS_DESCRIPTOR):
     case FIELD(PROCESS_TREE):
     case FIELD(PROCESS_STATS):
@@ -313,6 +331,10 @@ void st_read_packet(struct st_importer* m, const uint8_t* data, size_t size) {
     st_read_service_event(m, (int64_t)p.timestamp, p.service_event);
   if (p.config.data)
     st_read_config(m, p.config);
+  if (p.schemas.data) {
+    struct st_field set = st_message_find(p.schemas, EXTENSION_SET);
+    st_schemas_add(&m->schemas, set.data, set.size);
+  }
   if (p.stats.data) {
     m->trace_stats = kept(m, p.stats);
     st_count_losses(m, p.stats);

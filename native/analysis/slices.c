@@ -152,9 +152,11 @@ void st_slice_set_counts(struct st_slices* s, uint32_t row,
 static void set_difference(struct st_slices* s, uint32_t row, uint32_t first,
                            uint32_t difference, int64_t value) {
   struct st_cell begin = st_table_get(table(s), row, first);
-  if (begin.valid && value)
-    st_table_set(table(s), row, difference,
-                 st_int((int64_t)((uint64_t)value - (uint64_t)begin.i)));
+  int64_t passed = (int64_t)((uint64_t)value - (uint64_t)begin.i);
+  /* A clock that did not advance may be one that isn't read at each event. */
+  bool is_unread = first == ST_SLICE_thread_ts && !passed;
+  if (begin.valid && value && !is_unread)
+    st_table_set(table(s), row, difference, st_int(passed));
 }
 
 static bool matches(const struct st_open_slice* slice, st_string category,

@@ -75,39 +75,45 @@ static void add_label(struct st_importer* m, struct st_arg_list* args,
                             {.text = text_of(m, f)}});
 }
 
-static void parse_process_descriptor(struct st_importer* m,
-                                     struct st_field process) {
+static uint32_t parse_process_descriptor(struct st_importer* m,
+                                         struct st_field process) {
   struct st_decoder d;
   struct st_field f;
   int64_t pid = 0, start = 0;
   st_string name = 0;
   uint32_t labels = 0;
+  uint64_t type = 0;
   st_decoder_init(&d, process.data, process.size);
   while (st_decoder_next(&d, &f)) {
     if (f.number == ST_FIELD_PROCESS_DESCRIPTOR_PID)
       pid = (uint32_t)f.value;
     else if (f.number == ST_FIELD_PROCESS_DESCRIPTOR_PROCESS_NAME)
-      name = text_of(m, f);
+      name = f.size ? text_of(m, f) : 0;
     else if (f.number == ST_FIELD_PROCESS_DESCRIPTOR_START_TIMESTAMP_NS)
       start = (int64_t)f.value;
+    else if (f.number == ST_FIELD_PROCESS_DESCRIPTOR_CHROME_PROCESS_TYPE)
+      type = f.value;
   }
   uint32_t upid = st_process_get(&m->processes, pid);
   st_process_set_name(&m->processes, upid, name, false);
   if (start > 0)
     st_process_set_start(&m->processes, upid, start);
+  st_process_set_name(&m->processes, upid, st_chrome_process_name(m, type),
+                      false);
   struct st_arg_list* args = &m->processes.processes.data[upid].args;
   st_decoder_init(&d, process.data, process.size);
   while (st_decoder_next(&d, &f)) {
     if (f.number == ST_FIELD_PROCESS_DESCRIPTOR_PROCESS_LABELS && f.data)
       add_label(m, args, f, labels++);
   }
+  return upid;
 }
 
 /* Names the thread or process of a descriptor.  The track and its ancestors are
  * resolved first, because a pid or tid that is reused gets its own row then. */
 static void parse_descriptor(struct st_importer* m, const struct st_event* e) {
   struct st_decoder d;
-  struct st_field f, thread = {0}, process = {0};
+  struct st_field f, thread = {0}, process = {0}, chrome = {0};
   uint64_t uuid = 0;
   st_decoder_init(&d, e->data, e->size);
   while (st_decoder_next(&d, &f)) {
@@ -117,6 +123,8 @@ static void parse_descriptor(struct st_importer* m, const struct st_event* e) {
       thread = f;
     else if (f.number == ST_FIELD_TRACK_DESCRIPTOR_PROCESS && f.data)
       process = f;
+    else if (f.number == ST_FIELD_TRACK_DESCRIPTOR_CHROME_PROCESS && f.data)
+      chrome = f;
   }
   if (!st_tracks_find(&m->tracks, uuid))
     return;
@@ -124,10 +132,13 @@ static void parse_descriptor(struct st_importer* m, const struct st_event* e) {
     m->counts.parser_errors++;
     return;
   }
-  if (thread.data)
+  if (thread.data) {
     parse_thread_descriptor(m, thread);
-  else if (process.data)
-    parse_process_descriptor(m, process);
+  } else if (process.data) {
+    uint32_t upid = parse_process_descriptor(m, process);
+    if (chrome.data)
+      st_parse_chrome_process(m, upid, chrome);
+  }
 }
 
 /* A process of the process tree. */
@@ -430,6 +441,9 @@ void st_parse_packet(struct st_importer* m, const struct st_event* e) {
       break;
     case ST_FIELD_TRACE_PACKET_PROCESS_DESCRIPTOR:
       parse_process_descriptor(m, packet);
+      break;
+    case ST_FIELD_TRACE_PACKET_CHROME_EVENTS:
+      st_parse_chrome_events(m, e);
       break;
     case ST_FIELD_TRACE_PACKET_PROCESS_TREE:
       parse_tree(m, e);

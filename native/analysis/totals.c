@@ -106,6 +106,7 @@ static void add_counts(struct st_importer* m) {
        c->undecodable_packets},
       {"stretto_unread_packets", "info", "analysis", c->unread_packets},
       {"stretto_unread_events", "info", "analysis", c->unread_events},
+      {"unknown_extension_fields", "error", "trace", c->unknown_fields},
       {"stretto_unread_fields", "info", "analysis", c->unread_fields},
       {"stretto_cut_off", "data_loss", "analysis", m->is_cut_off},
       {"stretto_unread_kernel_events", "info", "analysis", f->unread},
@@ -206,6 +207,21 @@ static void add_trace_stats(struct st_importer* m) {
   }
 }
 
+static void add_metadata_row(struct st_importer* m, st_string key,
+                             bool is_multi, struct st_cell number,
+                             st_string text) {
+  struct st_table* t = &m->storage.tables[ST_METADATA_TABLE];
+  struct st_cell cells[ST_METADATA_COLUMNS] = {
+      [ST_METADATA_id] = st_int(t->rows),
+      [ST_METADATA_name] = st_text(key),
+      [ST_METADATA_key_type] =
+          st_text(st_intern(&m->storage, is_multi ? "multi" : "single")),
+      [ST_METADATA_int_value] = number,
+      [ST_METADATA_str_value] = st_text(text),
+  };
+  st_table_add(t, cells);
+}
+
 void st_add_metadata(struct st_importer* m, const char* name, bool is_multi,
                      struct st_cell number, st_string text) {
   struct st_table* t = &m->storage.tables[ST_METADATA_TABLE];
@@ -218,15 +234,12 @@ void st_add_metadata(struct st_importer* m, const char* name, bool is_multi,
   }
   if (known)
     *known = t->rows + 1;
-  struct st_cell cells[ST_METADATA_COLUMNS] = {
-      [ST_METADATA_id] = st_int(t->rows),
-      [ST_METADATA_name] = st_text(key),
-      [ST_METADATA_key_type] =
-          st_text(st_intern(&m->storage, is_multi ? "multi" : "single")),
-      [ST_METADATA_int_value] = number,
-      [ST_METADATA_str_value] = st_text(text),
-  };
-  st_table_add(t, cells);
+  add_metadata_row(m, key, is_multi, number, text);
+}
+
+void st_add_own_metadata(struct st_importer* m, const char* name,
+                         struct st_cell number, st_string text) {
+  add_metadata_row(m, st_intern(&m->storage, name), false, number, text);
 }
 
 void st_add_totals(struct st_importer* m) {

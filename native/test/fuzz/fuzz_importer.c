@@ -47,9 +47,9 @@ static struct message any_message(struct input* in, const uint32_t* fields,
 
 static const uint32_t kSmall[] = {1,  2,  3,  4,  5,  6,  7,  8, 9,
                                   10, 11, 12, 13, 14, 15, 16, 17};
-static const uint32_t kEvent[] = {3,  22, 10, 23, 9,  11, 30, 44, 31,
-                                  12, 45, 46, 36, 47, 42, 48, 52, 53,
-                                  54, 4,  5,  21, 33, 34, 6,  1,  16};
+static const uint32_t kEvent[] = {3,  22, 10, 23, 9,  11, 30, 44, 31, 12, 45,
+                                  46, 36, 47, 42, 48, 52, 53, 54, 4,  5,  21,
+                                  33, 34, 6,  1,  16, 25, 28, 29, 38, 49, 9900};
 /* Fields of InternedData that make the stacks of profiles, and some others. */
 static const uint32_t kInterned[] = {1, 2, 5, 6, 7, 16, 17, 19, 26};
 #define ANY(in, fields) \
@@ -84,7 +84,7 @@ static struct message any_bundle(struct input* in) {
 static struct message any_packet(struct input* in) {
   static const uint32_t kFields[] = {117, 120, 122, 11, 60, 6,  12, 59, 2,
                                      9,   45,  69,  35, 1,  1,  7,  34, 67,
-                                     12,  66,  37,  54, 61, 68, 44};
+                                     12,  66,  37,  54, 61, 68, 44, 72, 5};
   struct message packet = begin_packet(next(in) % 4, number(in));
   uint32_t field = kFields[next(in) % (sizeof kFields / sizeof *kFields)];
   uint8_t flags = next(in);

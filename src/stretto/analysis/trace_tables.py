@@ -25,7 +25,8 @@ UNREAD = {
     "stretto_unread_packets": "packets of kinds that are not imported yet",
     "stretto_unread_events": "track events of kinds that are not imported yet",
     "stretto_unread_kernel_events": "kernel events of kinds that are not imported yet",
-    "stretto_unread_fields": "typed arguments that are not imported yet",
+    "stretto_unread_fields": "fields of track events that are not imported yet",
+    "unknown_extension_fields": "typed arguments without a name in the trace",
 }
 """What the importer left out, by statistic."""
 
