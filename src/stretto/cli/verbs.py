@@ -41,8 +41,12 @@ VERBS = {
     "flows": ("stretto.cli.flows.command", "show the RPC calls of a trace"),
     "summary": ("stretto.cli.summary", "show what was slow in a trace, and what was lost"),
     "diff": ("stretto.cli.diff", "compare two traces, or groups of traces, by function"),
+    "plot": ("stretto.cli.plot", "draw a trace: slices, counters, flame graph, latencies"),
     "query": ("stretto.cli.query", "run SQL on a trace"),
-    "convert": ("stretto.cli.convert.command", "convert a trace to FXT, text or JSON, and back"),
+    "convert": (
+        "stretto.cli.convert.command",
+        "convert a trace, also for other viewers",
+    ),
     "view": ("stretto.cli.view", "show a trace in the Perfetto UI"),
     "doctor": ("stretto.cli.doctor.command", "show what this machine allows"),
     "completion": ("stretto.cli.completion", "print a script for completion in bash or zsh"),

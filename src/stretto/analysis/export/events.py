@@ -74,7 +74,7 @@ def _short(key: str) -> str:
     return key.removeprefix("debug.").removeprefix("args.")
 
 
-def _counters(importer: _native.TraceImporter) -> Iterator[tuple[int, str, int, float]]:
+def read_counters(importer: _native.TraceImporter) -> Iterator[tuple[int, str, int, float]]:
     """Give the time, name, process id and value of each counter's sample."""
     threads = {row["utid"]: row["upid"] for row in rows_of(importer, "thread")}
     pids = {row["upid"]: row["pid"] for row in rows_of(importer, "process")}
@@ -86,7 +86,7 @@ def _counters(importer: _native.TraceImporter) -> Iterator[tuple[int, str, int, 
 
 
 def _chrome_counters(importer: _native.TraceImporter) -> Iterator[dict[str, Any]]:
-    for time, name, pid, value in _counters(importer):
+    for time, name, pid, value in read_counters(importer):
         yield {
             "ph": "C", "name": name, "pid": pid, "ts": time / 1000, "args": {"value": value},
         }  # fmt: skip
@@ -98,7 +98,7 @@ def json_lines(importer: _native.TraceImporter) -> Iterator[str]:
     for lane in read_lanes(importer):
         for each in lane.slices:
             yield _text(_line(each, lane, arguments)) + "\n"
-    for time, name, pid, value in _counters(importer):
+    for time, name, pid, value in read_counters(importer):
         yield (
             _text({"type": "counter", "ts": time, "name": name, "pid": pid, "value": value}) + "\n"
         )

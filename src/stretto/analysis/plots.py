@@ -1,0 +1,229 @@
+"""Pictures of a trace, by matplotlib: slices over time, counters, a flame graph, latencies."""
+
+from __future__ import annotations
+
+import zlib
+from fnmatch import fnmatchcase
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from stretto.analysis.export.events import read_counters
+from stretto.analysis.export.lanes import read_lanes
+from stretto.analysis.export.stacks import NANOSECONDS, read_stacks
+from stretto.base.errors import StrettoError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from stretto import _native
+    from stretto.analysis.export.lanes import Lane, Slice
+
+    Importer = _native.TraceImporter
+
+MISSING = "plots need {}: `pip install 'stretto[plot]'` installs it"
+MAX_LANES = 24
+MAX_COUNTERS = 12
+_WIDTH = 16.0
+_PIXELS = 2000
+"""Slices that begin at the same pixel of a row are drawn once."""
+_LABEL_SHARE = 0.05
+"""The least part of the width for a name in a box."""
+_UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
+
+
+class PlotError(StrettoError):
+    """A trace has nothing to draw."""
+
+
+def draw(importer: Importer, kind: str, title: str, pattern: str = "*") -> Any:
+    """Return a `matplotlib.figure.Figure`.
+
+    Args:
+        importer: The trace.
+        kind: One of KINDS.
+        title: The title.
+        pattern: The names of the slices or counters that are drawn, as a pattern of `fnmatch`.
+
+    Raises:
+        ModuleNotFoundError: matplotlib isn't installed.
+        PlotError: There is nothing to draw.
+    """
+    try:
+        made = import_module("matplotlib.figure").Figure(layout="constrained")
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(MISSING.format(error.name), name=error.name) from error
+    made.suptitle(title)
+    KINDS[kind](made, importer, pattern)
+    return made
+
+
+def _unit(nanoseconds: float) -> tuple[float, str]:
+    return next((each for each in _UNITS if nanoseconds >= each[0]), _UNITS[-1])
+
+
+def _colour(name: str) -> tuple[float, float, float]:
+    """Return a light colour that depends on the name alone."""
+    number = zlib.crc32(name.encode(errors="replace"))
+    red, green, blue = (0.55 + (number >> shift & 0xFF) / 255 * 0.4 for shift in (0, 8, 16))
+    return red, green, blue
+
+
+def _matching(lanes: Iterable[Lane], pattern: str) -> list[tuple[Lane, list[Slice]]]:
+    found = [(lane, [s for s in lane.slices if fnmatchcase(s.name, pattern)]) for lane in lanes]
+    chosen = [(lane, slices) for lane, slices in found if slices]
+    if not chosen:
+        raise PlotError(f"there is no slice {pattern!r}" if pattern != "*" else "there is no slice")
+    return chosen
+
+
+def _box(axes: Any, place: tuple[float, float, float], name: str, whole: float) -> None:
+    """Draw a box; `place` is its left edge, row and width."""
+    left, row, width = place
+    axes.broken_barh(
+        [(left, width)], (row, 0.92), facecolors=_colour(name), edgecolor="white", linewidth=0.3
+    )
+    if width >= whole * _LABEL_SHARE:
+        shown = name[: max(int(width / whole * _WIDTH * 8), 1)]
+        axes.text(
+            left + width / 2, row + 0.46, shown, ha="center", va="center", size=8,
+            clip_on=True, parse_math=False,
+        )  # fmt: skip
+
+
+def _slices(figure: Any, importer: Importer, pattern: str) -> None:
+    """Draw the slices of each lane over time; slices inside others are below them."""
+    chosen = sorted(_matching(read_lanes(importer), pattern), key=lambda each: -len(each[1]))
+    shown = chosen[:MAX_LANES]
+    first = min(slices[0].start for _, slices in shown)
+    whole = max(max(each.end for each in slices) for _, slices in shown) - first or 1
+    scale, unit = _unit(whole)
+    axes, row = figure.subplots(), 0
+    places, labels = [], []
+    for lane, slices in shown:
+        rows = max(each.depth for each in slices) + 1
+        drawn = set()
+        for each in slices:
+            pixel = each.depth, (each.start - first) * _PIXELS // whole
+            if pixel not in drawn:
+                drawn.add(pixel)
+                width = max(each.end - each.start, whole / _PIXELS)
+                place = (each.start - first) / scale, row + each.depth, width / scale
+                _box(axes, place, each.name, whole / scale)
+        places.append(row + rows / 2)
+        labels.append(_shortened(f"{lane.process} {lane.name}".strip()))
+        row += rows
+        axes.axhline(row, color="0.85", linewidth=0.5)
+    axes.set(xlabel=f"time [{unit}]", ylim=(row, 0), xlim=(0, whole / scale))
+    axes.set_yticks(places, labels)
+    _literal(axes.get_yticklabels())
+    figure.set_size_inches(_WIDTH, min(max(row * 0.22 + 1.5, 3), 40))
+    if len(chosen) > len(shown):
+        axes.set_title(f"the {len(shown)} lanes with the most slices, of {len(chosen)}", size=9)
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= 40 else f"{text[:39]}…"
+
+
+def _literal(texts: Iterable[Any]) -> None:
+    """Show `$` as it is, not as the beginning of a formula."""
+    for text in texts:
+        text.set_parse_math(False)
+
+
+def _counter_lines(importer: Importer, pattern: str) -> dict[str, list[tuple[int, float]]]:
+    lines: dict[str, list[tuple[int, float]]] = {}
+    for time, name, _, value in read_counters(importer):
+        if fnmatchcase(name, pattern):
+            lines.setdefault(name, []).append((time, value))
+    return lines
+
+
+def _counters(figure: Any, importer: Importer, pattern: str) -> None:
+    """Draw the values of each counter over time."""
+    lines = _counter_lines(importer, pattern)
+    if not lines:
+        raise PlotError(f"there is no counter {pattern!r}")
+    shown = sorted(lines.items(), key=lambda line: -len(line[1]))[:MAX_COUNTERS]
+    first = min(line[0][0] for _, line in shown)
+    scale, unit = _unit(max(line[-1][0] for _, line in shown) - first)
+    every = figure.subplots(len(shown), 1, sharex=True, squeeze=False)[:, 0]
+    for axes, (name, line) in zip(every, shown, strict=True):
+        times, values = [(time - first) / scale for time, _ in line], [value for _, value in line]
+        axes.step(times, values, where="post", linewidth=1)
+        axes.fill_between(times, values, step="post", alpha=0.2)
+        _literal([axes.set_title(_shortened(name), loc="left", size=9)])
+    every[-1].set_xlabel(f"time [{unit}]")
+    figure.set_size_inches(_WIDTH, 1.6 * len(shown) + 1)
+
+
+class _Node:
+    """A frame of the flame graph, with its time and the frames inside."""
+
+    def __init__(self) -> None:
+        self.value = 0
+        self.inside: dict[str, _Node] = {}
+
+    def add(self, names: tuple[str, ...], value: int) -> None:
+        node = self
+        node.value += value
+        for name in names:
+            node = node.inside.setdefault(name, _Node())
+            node.value += value
+
+    def boxes(self, left: int = 0, depth: int = 0) -> Iterator[tuple[str, int, int, int]]:
+        """Give name, left edge, depth and width of each frame."""
+        for name, node in sorted(self.inside.items(), key=lambda each: -each[1].value):
+            yield name, left, depth, node.value
+            yield from node.boxes(left, depth + 1)
+            left += node.value
+
+
+def _flame(figure: Any, importer: Importer, pattern: str) -> None:
+    """Draw the stacks by their time; the outermost frames are at the bottom."""
+    found = read_stacks(importer, read_lanes(importer))
+    root = _Node()
+    for stack in found.stacks:
+        matching = [at for at, name in enumerate(stack.names) if fnmatchcase(name, pattern)]
+        if matching:
+            root.add(stack.names[matching[0] :], stack.value)
+    if not root.value:
+        raise PlotError(f"there is no slice {pattern!r} with a duration")
+    scale, unit = _unit(root.value) if found.unit == NANOSECONDS else (1.0, "samples")
+    axes, depth = figure.subplots(), 0
+    for name, left, row, width in root.boxes():
+        if width * _PIXELS >= root.value:
+            depth = max(depth, row + 1)
+            _box(axes, (left / scale, row, width / scale), name, root.value / scale)
+    axes.set(xlabel=f"time [{unit}]" if found.unit == NANOSECONDS else unit, yticks=[],
+             xlim=(0, root.value / scale), ylim=(0, depth))  # fmt: skip
+    figure.set_size_inches(_WIDTH, min(max(depth * 0.25 + 1.5, 3), 40))
+
+
+def _latency(figure: Any, importer: Importer, pattern: str) -> None:
+    """Draw a histogram of the durations, with their percentiles."""
+    chosen = _matching(read_lanes(importer), pattern)
+    durations = sorted(s.end - s.start for _, slices in chosen for s in slices if s.end > s.start)
+    if not durations:
+        raise PlotError(f"there is no slice {pattern!r} with a duration")
+    scale, unit = _unit(durations[len(durations) // 2])
+    low, high = durations[0] / scale, max(durations[-1], durations[0] + 1) / scale
+    edges = [low * (high / low) ** (step / 60) for step in range(61)]
+    axes = figure.subplots()
+    axes.hist([each / scale for each in durations], bins=edges, color="#1f6feb", alpha=0.8)
+    for percent, colour in ((50, "0.2"), (90, "#d29922"), (99, "#cf222e")):
+        value = durations[min(len(durations) * percent // 100, len(durations) - 1)] / scale
+        label = f"p{percent}: {value:.4g} {unit}"
+        axes.axvline(value, color=colour, linestyle="--", label=label)
+    axes.set(xscale="log", xlabel=f"duration [{unit}]", ylabel="slices")
+    axes.legend(title=f"{len(durations):,} slices")
+    figure.set_size_inches(10, 5)
+
+
+KINDS: dict[str, Callable[[Any, Importer, str], None]] = {
+    "slices": _slices,
+    "counters": _counters,
+    "flame": _flame,
+    "latency": _latency,
+}
+"""The kinds of pictures."""

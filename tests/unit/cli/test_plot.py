@@ -1,0 +1,80 @@
+"""`stretto plot` draws each kind of picture."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+import stretto
+from stretto.analysis.plots import KINDS
+from stretto.cli.main import main
+from tests.support.recorded_events import record
+
+category = stretto.Category("test.plot")
+
+
+@pytest.fixture
+def trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.chdir(tmp_path)
+    with record() as recorded:
+        for number in range(20):
+            with category.slice("costs $5 and $6"), category.slice("inner"):
+                category.counter("queue", number)
+        category.begin("job", track=stretto.Track("lane"))
+    path = tmp_path / "t.pftrace"
+    path.write_bytes(recorded.trace)
+    return str(path)
+
+
+@pytest.fixture
+def matplotlib() -> None:
+    pytest.importorskip("matplotlib")
+
+
+@pytest.mark.usefixtures("matplotlib")
+@pytest.mark.parametrize("kind", KINDS)
+def test_picture_is_drawn_as_png_and_svg(trace: str, kind: str) -> None:
+    assert main(["plot", "--kind", kind, trace]) == 0
+    assert Path("t.png").read_bytes().startswith(b"\x89PNG")
+    assert main(["plot", "--kind", kind, "-o", "out.svg", trace]) == 0
+    text = Path("out.svg").read_text()
+    assert "<svg" in text
+    assert "t.pftrace" in text or "<path" in text
+
+
+@pytest.mark.usefixtures("matplotlib")
+def test_flame_graph_has_the_width_of_the_slices(trace: str) -> None:
+    from stretto.analysis.plots import draw
+    from stretto.analysis.trace_tables import import_trace
+
+    figure = draw(import_trace(trace), "flame", "title", "inner")
+    (axes,) = figure.axes
+    (box,) = axes.collections
+    (path,) = box.get_paths()
+    assert path.get_extents().width == pytest.approx(axes.get_xlim()[1])
+
+
+@pytest.mark.usefixtures("matplotlib")
+@pytest.mark.parametrize("kind", KINDS)
+def test_trace_without_such_a_name_is_refused(
+    trace: str, kind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["plot", "--kind", kind, "--name", "nothing", trace]) == 1
+    assert "'nothing'" in capsys.readouterr().err
+    assert not Path("t.png").exists()
+
+
+def test_error_without_matplotlib_names_the_extra(
+    trace: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    assert main(["plot", trace]) == 1
+    assert "stretto[plot]" in capsys.readouterr().err
+
+
+def test_other_extension_is_refused(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plot", "-o", "x.pdf", trace]) == 2
+    assert ".png or .svg" in capsys.readouterr().err
