@@ -26,8 +26,10 @@ MAX_COUNTERS = 12
 _WIDTH = 16.0
 _PIXELS = 2000
 """Slices that begin at the same pixel of a row are drawn once."""
-_LABEL_SHARE = 0.05
-"""The least part of the width for a name in a box."""
+_LETTERS = 11
+"""Letters per inch."""
+_SHORTEST = 6
+"""A name with fewer letters isn't cut."""
 _UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
 
 
@@ -82,10 +84,10 @@ def _box(axes: Any, place: tuple[float, float, float], name: str, whole: float) 
     axes.broken_barh(
         [(left, width)], (row, 0.92), facecolors=_colour(name), edgecolor="white", linewidth=0.3
     )
-    if width >= whole * _LABEL_SHARE:
-        shown = name[: max(int(width / whole * _WIDTH * 8), 1)]
+    room = int(width / whole * _WIDTH * _LETTERS)
+    if room >= min(len(name), _SHORTEST):
         axes.text(
-            left + width / 2, row + 0.46, shown, ha="center", va="center", size=8,
+            left + width / 2, row + 0.46, name[:room], ha="center", va="center", size=8,
             clip_on=True, parse_math=False,
         )  # fmt: skip
 
