@@ -27,7 +27,6 @@ struct st_ftrace {
   int64_t drop_before, drop_softly_before, latest_start;
   int64_t last_clock_snapshot;
   struct st_map seen_cpus, failed_sequences;
-  struct st_map writing; /* Threads in the system call write: utid to 1. */
   uint64_t bundle_errors, missing_ids, before_start, unread;
   uint64_t switches_skipped, wakings_skipped, compact_errors;
   uint64_t mismatched_switches, invalid_states, atrace_errors, setup_errors;

@@ -3,15 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_space(char c) {
-  return c == ' ' || c == '\n' || c == '\r' || c == '\t';
-}
+#include "json_text.h"
 
 bool st_json_begins(const void* data, size_t size) {
   const char *at = data, *end = at + size;
   char first[2] = {0};
   for (int i = 0; i < 2 && at < end; at++) {
-    if (!is_space(*at))
+    if (!st_json_is_space(*at))
       first[i++] = *at;
   }
   return (first[0] == '{' && first[1] == '"') ||
@@ -122,7 +120,7 @@ static void read_character(struct st_json_reader* r, char c) {
     skip_character(r, c);
   } else if (r->state == ST_JSON_NAME) {
     read_name(r, c);
-  } else if (is_space(c)) {
+  } else if (st_json_is_space(c)) {
     return;
   } else if (r->state == ST_JSON_START) {
     r->is_object = c == '{';

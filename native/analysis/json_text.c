@@ -3,12 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_space(char c) {
-  return c == ' ' || c == '\n' || c == '\r' || c == '\t';
-}
-
 static void skip_space(const char** at, const char* end) {
-  while (*at < end && is_space(**at))
+  while (*at < end && st_json_is_space(**at))
     ++*at;
 }
 

@@ -38,6 +38,9 @@ struct st_json_members {
   bool has_keys;
 };
 
+static inline bool st_json_is_space(char c) {
+  return c == ' ' || c == '\n' || c == '\r' || c == '\t';
+}
 /* Reads the value at *at, and moves *at to its end. */
 struct st_json st_json_read(const char** at, const char* end);
 /* Returns the members of an object, or the elements of an array.  Values of

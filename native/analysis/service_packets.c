@@ -4,6 +4,7 @@
 
 #include "core/fields.h"
 #include "importer.h"
+#include "messages.h"
 
 #define EVENT(name) ST_FIELD_TRACING_SERVICE_EVENT_##name
 
@@ -32,23 +33,6 @@ enum {
   WRITER_BUFFER = 4,
 };
 
-/* Returns the last field with this number in a message.  The number of the
- * returned field is 0 if there is none. */
-static struct st_field find(struct st_field message, uint32_t number) {
-  struct st_decoder d;
-  struct st_field f, found = {0};
-  st_decoder_init(&d, message.data, message.size);
-  while (st_decoder_next(&d, &f)) {
-    if (f.number == number)
-      found = f;
-  }
-  return found;
-}
-
-static st_string text_of(struct st_importer* m, struct st_field f) {
-  return f.data ? st_string_add(&m->storage.strings, f.data, f.size) : 0;
-}
-
 static void add_time(struct st_importer* m, const char* name, bool is_multi,
                      int64_t ts) {
   st_add_metadata(m, name, is_multi, st_int(ts), 0);
@@ -56,8 +40,8 @@ static void add_time(struct st_importer* m, const char* name, bool is_multi,
 
 /* Adds a data source that was slow to start, with its producer. */
 static void add_slow_source(struct st_importer* m, struct st_field source) {
-  struct st_field producer = find(source, SOURCE_PRODUCER);
-  struct st_field name = find(source, SOURCE_NAME);
+  struct st_field producer = st_message_find(source, SOURCE_PRODUCER);
+  struct st_field name = st_message_find(source, SOURCE_NAME);
   char* text = st_bytes_take(&m->arena, producer.size + name.size + 1);
   if (producer.size)
     memcpy(text, producer.data, producer.size);
@@ -117,14 +101,15 @@ void st_read_service_event(struct st_importer* m, int64_t ts,
 }
 
 void st_read_config(struct st_importer* m, struct st_field config) {
-  struct st_field session = find(config, SESSION_NAME);
+  struct st_field session = st_message_find(config, SESSION_NAME);
   if (session.data)
     st_add_metadata(m, "unique_session_name", false, ST_NULL,
-                    text_of(m, session));
-  if (!find(config, WRITE_INTO_FILE).value)
+                    st_field_text(&m->storage, session));
+  if (!st_message_find(config, WRITE_INTO_FILE).value)
     return;
   m->counts.write_into_file = 1;
-  m->counts.write_into_file_no_flush += !find(config, FLUSH_PERIOD).value;
+  m->counts.write_into_file_no_flush +=
+      !st_message_find(config, FLUSH_PERIOD).value;
   struct st_decoder d;
   struct st_field f;
   int64_t buffer = 0;
@@ -132,7 +117,7 @@ void st_read_config(struct st_importer* m, struct st_field config) {
   while (st_decoder_next(&d, &f)) {
     if (f.number != BUFFERS || !f.data)
       continue;
-    if (find(f, FILL_POLICY).value == DISCARD)
+    if (st_message_find(f, FILL_POLICY).value == DISCARD)
       st_set_stat(m, "config_write_into_file_discard", buffer, "data_loss",
                   "trace",
                   st_get_stat(m, "config_write_into_file_discard", buffer) + 1);
@@ -152,8 +137,8 @@ void st_count_losses(struct st_importer* m, struct st_field trace_stats) {
     while (st_decoder_next(&d, &f)) {
       if (f.number != WRITER_STATS || !f.data)
         continue;
-      uint32_t id = (uint32_t)find(f, WRITER_SEQUENCE).value;
-      int64_t buffer = (int32_t)find(f, WRITER_BUFFER).value;
+      uint32_t id = (uint32_t)st_message_find(f, WRITER_SEQUENCE).value;
+      int64_t buffer = (int32_t)st_message_find(f, WRITER_BUFFER).value;
       uint32_t index = st_map_get(&m->sequences.by_id, id);
       if (!index)
         continue;
@@ -172,9 +157,11 @@ void st_parse_trigger(struct st_importer* m, const struct st_event* e) {
   struct st_field trigger = {.data = e->data, .size = e->size};
   struct st_fixed_track f = {.type = "triggers",
                              .name = st_intern(&m->storage, "Trace Triggers")};
-  struct st_field uid = find(trigger, TRIGGER_UID);
-  st_string name = text_of(m, find(trigger, TRIGGER_NAME));
-  st_string producer = text_of(m, find(trigger, TRIGGER_PRODUCER));
+  struct st_field uid = st_message_find(trigger, TRIGGER_UID);
+  st_string name =
+      st_field_text(&m->storage, st_message_find(trigger, TRIGGER_NAME));
+  st_string producer =
+      st_field_text(&m->storage, st_message_find(trigger, TRIGGER_PRODUCER));
   struct st_arg_list* args;
   st_slice_begin(&m->slices, st_tracks_fixed_row(&m->tracks, &f), e->ts, 0, 0,
                  name, &args);

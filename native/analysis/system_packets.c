@@ -5,6 +5,7 @@
 
 #include "core/fields.h"
 #include "importer.h"
+#include "messages.h"
 
 enum {
   /* ProcessTree */
@@ -34,10 +35,6 @@ enum {
   FD_PATH = 2,
 };
 
-static st_string text_of(struct st_importer* m, struct st_field f) {
-  return f.data ? st_string_add(&m->storage.strings, f.data, f.size) : 0;
-}
-
 static void parse_thread_descriptor(struct st_importer* m,
                                     struct st_field thread) {
   struct st_decoder d;
@@ -51,7 +48,7 @@ static void parse_thread_descriptor(struct st_importer* m,
     else if (f.number == ST_FIELD_THREAD_DESCRIPTOR_TID)
       tid = (int64_t)f.value;
     else if (f.number == ST_FIELD_THREAD_DESCRIPTOR_THREAD_NAME)
-      name = text_of(m, f);
+      name = st_field_text(&m->storage, f);
   }
   uint32_t utid = st_thread_get(&m->processes, tid, pid);
   st_thread_set_name(&m->processes, utid, name, ST_NAME_DESCRIPTOR);
@@ -72,7 +69,7 @@ static void add_label(struct st_importer* m, struct st_arg_list* args,
       args, (struct st_arg){st_intern(&m->storage, "chrome.process_label"),
                             st_string_add(&m->storage.strings, key, size),
                             ST_ARG_STRING,
-                            {.text = text_of(m, f)}});
+                            {.text = st_field_text(&m->storage, f)}});
 }
 
 static uint32_t parse_process_descriptor(struct st_importer* m,
@@ -88,7 +85,7 @@ static uint32_t parse_process_descriptor(struct st_importer* m,
     if (f.number == ST_FIELD_PROCESS_DESCRIPTOR_PID)
       pid = (uint32_t)f.value;
     else if (f.number == ST_FIELD_PROCESS_DESCRIPTOR_PROCESS_NAME)
-      name = f.size ? text_of(m, f) : 0;
+      name = f.size ? st_field_text(&m->storage, f) : 0;
     else if (f.number == ST_FIELD_PROCESS_DESCRIPTOR_START_TIMESTAMP_NS)
       start = (int64_t)f.value;
     else if (f.number == ST_FIELD_PROCESS_DESCRIPTOR_CHROME_PROCESS_TYPE)
@@ -178,7 +175,7 @@ static void read_tree_process(struct st_importer* m, struct tree_process* p,
       p->has_kthread = true, p->is_kthread = f.value != 0;
     else if (f.number == PROCESS_CMDLINE && f.data) {
       if (!p->elements)
-        p->name = text_of(m, f);
+        p->name = st_field_text(&m->storage, f);
       append(p, f);
     }
   }
@@ -256,7 +253,7 @@ static void parse_tree_thread(struct st_importer* m, struct st_field thread) {
     else if (f.number == THREAD_TGID)
       tgid = (uint32_t)f.value;
     else if (f.number == THREAD_NAME)
-      name = text_of(m, f);
+      name = st_field_text(&m->storage, f);
   }
   uint32_t utid = st_thread_get(&m->processes, tid, tgid);
   st_thread_set_name(&m->processes, utid, name, ST_NAME_PROCESS_TREE);
@@ -359,21 +356,9 @@ static void add_file(struct st_importer* m, int64_t ts, int64_t pid,
     if (f.number == FD_NUMBER)
       cells[ST_FD_fd] = st_int((int64_t)f.value);
     else if (f.number == FD_PATH)
-      cells[ST_FD_path] = st_text(text_of(m, f));
+      cells[ST_FD_path] = st_text(st_field_text(&m->storage, f));
   }
   st_table_add(t, cells);
-}
-
-static uint64_t number_of(struct st_field message, uint32_t field) {
-  struct st_decoder d;
-  struct st_field f;
-  uint64_t value = 0;
-  st_decoder_init(&d, message.data, message.size);
-  while (st_decoder_next(&d, &f)) {
-    if (f.number == field)
-      value = f.value;
-  }
-  return value;
 }
 
 static bool is_of_chrome(uint32_t field) {
@@ -394,7 +379,8 @@ static void parse_chrome_field(struct st_importer* m, int64_t ts, int64_t pid,
 static void parse_process_field(struct st_importer* m, int64_t ts, int64_t pid,
                                 struct st_field f) {
   if (f.number == STATS_THREADS && f.data) {
-    st_thread_get(&m->processes, (uint32_t)number_of(f, THREAD_TID), pid);
+    st_thread_get(&m->processes, (uint32_t)st_message_find(f, THREAD_TID).value,
+                  pid);
   } else if (f.number == STATS_FDS && f.data) {
     add_file(m, ts, pid, f);
   } else if (f.number != STATS_PID && f.number != STATS_PEAK_RESETTABLE &&
@@ -418,7 +404,7 @@ static void parse_stats(struct st_importer* m, const struct st_event* e) {
     while (st_decoder_next(&d, &process)) {
       if (process.number != STATS_PROCESSES || !process.data)
         continue;
-      int64_t pid = (uint32_t)number_of(process, STATS_PID);
+      int64_t pid = (uint32_t)st_message_find(process, STATS_PID).value;
       st_decoder_init(&inner, process.data, process.size);
       while (st_decoder_next(&inner, &f)) {
         if (pass)

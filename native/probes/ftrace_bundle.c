@@ -135,10 +135,8 @@ static bool describe(struct st_ftrace_bundle* b,
 static void add_plain(struct st_ftrace_bundle* b,
                       const struct st_ftrace_event* event,
                       const struct st_ftrace_record* r) {
-  if (event->descriptor && !describe(b, event, st_ftrace_event_id(r))) {
-    b->left_out++;
+  if (event->descriptor && !describe(b, event, st_ftrace_event_id(r)))
     return;
-  }
   struct st_message outer, inner;
   st_message_begin_nested(b->root, &outer, BUNDLE(EVENT));
   st_message_append_varint(&outer, EVENT_TIMESTAMP, r->time);

@@ -124,7 +124,6 @@ struct st_ftrace_bundle {
   uint32_t error_count;
   /* Parse errors since the bundle was initialised: a set of bits 1 << status. */
   uint32_t errors;
-  uint64_t left_out;
 };
 
 void st_ftrace_bundle_init(struct st_ftrace_bundle* b,
