@@ -19,6 +19,8 @@ struct parsed {
   /* The legacy fields. */
   uint64_t phase, scope, bind_id, direction, legacy_name_iid;
   int64_t duration_us;
+  uint64_t id;
+  bool has_id, binds_enclosing;
   /* Where the event belongs. */
   uint32_t row, utid, passthrough; /* ST_NO_ROW if none. */
   struct st_thread_counts counts;
@@ -79,6 +81,15 @@ static void read_legacy(struct parsed* p, struct st_field legacy) {
         break;
       case LEGACY(DURATION_US):
         p->duration_us = (int64_t)f.value;
+        break;
+      case LEGACY(UNSCOPED_ID):
+      case LEGACY(LOCAL_ID):
+      case LEGACY(GLOBAL_ID):
+        p->id = f.value;
+        p->has_id = true;
+        break;
+      case LEGACY(BIND_TO_ENCLOSING):
+        p->binds_enclosing = f.value != 0;
         break;
       case LEGACY(BIND_ID):
         p->bind_id = f.value;
@@ -376,6 +387,7 @@ static void begin_slice(struct st_importer* m, struct parsed* p, int64_t dur) {
                                 p->category, p->name, &args);
   if (row == ST_NO_ROW)
     return;
+  st_flows_slice_begins(&m->flows, p->row, row);
   st_slice_set_counts(&m->slices, row, p->counts, dur == 0);
   add_args(m, p, args ? args : &none);
   st_arg_list_free(&none);
@@ -413,6 +425,24 @@ static int64_t duration_ns(int64_t ts, int64_t us) {
   return us > limit / 1000 ? limit : us * 1000;
 }
 
+/* Parses a flow that consists of events of its own. */
+static void parse_flow(struct st_importer* m, const struct parsed* p) {
+  if (!p->has_id) {
+    m->flows.invalid_ids++;
+    return;
+  }
+  uint64_t id = st_flow_of_event(&m->flows, p->id, p->category, p->name);
+  uint32_t slice = st_slice_top(&m->slices, p->row);
+  if (p->phase == 's')
+    st_flow_begin_on_track(&m->flows, id, slice);
+  else if (p->phase == 't')
+    st_flow_step_on_track(&m->flows, id, slice);
+  else if (p->binds_enclosing)
+    st_flow_end_on_track(&m->flows, id, slice);
+  else
+    st_flow_end_at_next(&m->flows, id, p->row);
+}
+
 /* Parses an event that has a phase instead of a type. */
 static void parse_legacy(struct st_importer* m, struct parsed* p) {
   bool is_thread =
@@ -420,6 +450,11 @@ static void parse_legacy(struct st_importer* m, struct parsed* p) {
       p->scope == ST_ENUM_TRACK_EVENT_LEGACY_EVENT_SCOPE_THREAD;
   if (!p->phase) {
     m->counts.parser_errors++;
+    return;
+  }
+  if (p->phase == 's' || p->phase == 't' || p->phase == 'f') {
+    find_row(m, p);
+    parse_flow(m, p);
     return;
   }
   if (!strchr("BEXiIR", p->phase) || (strchr("iI", p->phase) && !is_thread)) {

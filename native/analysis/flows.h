@@ -35,9 +35,10 @@ void st_flow_continue(struct st_flows* f, uint64_t id, uint32_t slice);
 /* Ends a flow in a slice; ignored if the flow isn't active. */
 void st_flow_end(struct st_flows* f, uint64_t id, uint32_t slice);
 
-/* These functions are for JSON traces.  st_flow_of_event returns the flow id
- * for the id, category and name of an event.  `slice` is the innermost open
- * slice of the event's track; ST_NO_ROW if there is none. */
+/* These functions are for flows that consist of events of their own, as in JSON
+ * traces.  st_flow_of_event returns the flow id for the id, category and name of
+ * an event.  `slice` is the innermost open slice of the event's track; ST_NO_ROW
+ * if there is none. */
 uint64_t st_flow_of_event(struct st_flows* f, uint64_t id, st_string category,
                           st_string name);
 void st_flow_begin_on_track(struct st_flows* f, uint64_t id, uint32_t slice);

@@ -73,3 +73,29 @@ def test_process_tree_of_another_kernel_names_the_main_thread() -> None:
     rows = table(text, "process", "pid", "name", "cmdline", "parent_upid")
     assert (10, "program", "program --flag", 1) in rows
     assert (77, "first", 2, 1) in table(text, "thread", "tid", "name", "upid", "is_main_thread")
+
+
+def legacy(ts: int, phase: str, more: str = "") -> str:
+    """Return an event in the form of Chrome's old events."""
+    name = f"event{ts}" if phase == "B" else "flow"
+    return (
+        f"packet {{ timestamp: {ts} trusted_packet_sequence_id: 1 track_event {{ track_uuid: 7 "
+        f'categories: "cat" name: "{name}" legacy_event {{ phase: {ord(phase)} {more} }} }} }}\n'
+    )
+
+
+LEGACY_TRACK = """packet { timestamp: 0 trusted_packet_sequence_id: 1
+    track_descriptor { uuid: 7 thread { pid: 1 tid: 2 } } }
+"""
+
+
+def test_mark_is_an_instant() -> None:
+    assert table(LEGACY_TRACK + legacy(5, "R"), "slice", "ts", "dur") == [(5, 0)]
+
+
+def test_flow_of_events_of_its_own_links_slices() -> None:
+    text = LEGACY_TRACK + legacy(1, "B") + legacy(2, "s", "unscoped_id: 9")
+    text += legacy(3, "B") + legacy(4, "t", "unscoped_id: 9")
+    text += legacy(5, "f", "unscoped_id: 9") + legacy(6, "B")
+    assert table(text, "flow", "slice_out", "slice_in") == [(0, 1), (1, 2)]
+    assert table(LEGACY_TRACK + legacy(2, "s"), "flow", "id") == []
