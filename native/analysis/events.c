@@ -457,7 +457,8 @@ static void parse_legacy(struct st_importer* m, struct parsed* p) {
     parse_flow(m, p);
     return;
   }
-  if (!strchr("BEXiIR", p->phase) || (strchr("iI", p->phase) && !is_thread)) {
+  if (p->phase > 127 || !strchr("BEXiIR", (int)p->phase) ||
+      (strchr("iI", (int)p->phase) && !is_thread)) {
     m->counts.unread_events++;
     return;
   }
