@@ -42,15 +42,10 @@ static bool must_merge(void) {
          atomic_load(&st_hooks.threshold_ns) != traced_threshold;
 }
 
-/* Merges the samples in the ring, on the merging thread.  In the child of a
- * fork, the first samples take the place of the first call. */
+/* Merges the samples in the ring, on the merging thread. */
 static void merge(void) {
   if (!st_hooks.running)
     return;
-  if (st_hooks.in_new_child) {
-    st_hooks.in_new_child = false;
-    st_hooks.api->prepare();
-  }
   st_samples_take(false);
   write_threshold(st_hooks.api->now());
 }
@@ -65,6 +60,17 @@ void st_auto_pause(void) {
   st_merging_stop();
 }
 
+/* Leaves out the functions that are open at the start: those of the
+ * interpreter's own start.  Where calls are reported, they are not known. */
+static void leave_out_open_calls(void) {
+  struct st_stack_frame f = st_python_frame(PyThreadState_Get());
+  for (; !ST_CALLS_ARE_REPORTED && f.address; f = st_python_caller(f)) {
+    struct st_code_record* r = st_code_record_get((PyObject*)(uintptr_t)f.code);
+    if (r)
+      atomic_store(&r->state, ST_CODE_NEVER);
+  }
+}
+
 void st_auto_start(const char* threshold_file) {
   st_shown_watch_forks();
   st_samples_start();
@@ -74,10 +80,17 @@ void st_auto_start(const char* threshold_file) {
   atomic_store(&st_hooks.threshold_ns, ST_DEFAULT_THRESHOLD_NS);
   traced_threshold = ST_DEFAULT_THRESHOLD_NS;
   st_sampler_use_threshold(threshold_file);
+  leave_out_open_calls();
   st_auto_resume();
 }
 
-static void begin_sampling_in_child(void) {
+void st_auto_begin_in_child(void) {
+  st_samples_start();
+  st_backend_restart();
+}
+
+void st_auto_begin_sampling(void) {
+  st_hooks.in_new_child = false;
   st_hooks.some_off = !ST_CALLS_ARE_REPORTED;
   st_shown_counts = (struct st_shown_counts){0};
   st_sampler_forget_totals();
@@ -85,18 +98,10 @@ static void begin_sampling_in_child(void) {
   st_auto_resume();
 }
 
-void st_auto_begin_in_child(void) {
-  st_samples_start();
-  st_backend_restart();
-  if (!ST_CALLS_ARE_REPORTED)
-    begin_sampling_in_child();
-}
-
 /* Handles the first call in the child of a fork.  May run Python code, which
  * may stop the tracer. */
 static void begin_first_call(void) {
-  st_hooks.in_new_child = false;
-  begin_sampling_in_child();
+  st_auto_begin_sampling();
   st_hooks.api->prepare();
 }
 

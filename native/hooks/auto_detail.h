@@ -37,6 +37,9 @@ void st_auto_resume(void);
 /* Starts auto detail in the child of a fork: all functions are switched on
  * again. */
 void st_auto_begin_in_child(void);
+/* Starts the sampling in that child: at its first call, or on CPython 3.11 when
+ * it has connected. */
+void st_auto_begin_sampling(void);
 /* Stops the sampling thread and ends all slices of auto detail.  Called after
  * the interpreter's events were switched off. */
 void st_auto_end_slices(void);

@@ -8,6 +8,7 @@
 #include "hooks/collections.h"
 #include "hooks/look_times.h"
 #include "hooks/manager_lives.h"
+#include "hooks/python_layout.h"
 #include "hooks/shared_totals.h"
 #include "hooks/stack_sampler.h"
 #include "hooks/task_lives.h"
@@ -282,6 +283,14 @@ static PyObject* begin_in_child(PyObject* Py_UNUSED(module),
   Py_RETURN_NONE;
 }
 
+static PyObject* begin_sampling(PyObject* Py_UNUSED(module),
+                                PyObject* Py_UNUSED(unused)) {
+  if (!ST_CALLS_ARE_REPORTED && st_hooks.running && st_hooks.auto_detail &&
+      st_hooks.in_new_child)
+    st_auto_begin_sampling();
+  Py_RETURN_NONE;
+}
+
 static PyObject* silence(PyObject* Py_UNUSED(module),
                          PyObject* Py_UNUSED(unused)) {
   if (st_hooks.running)
@@ -318,6 +327,8 @@ static PyMethodDef kFunctions[] = {
      "Start the sampling again after a fork."},
     {"begin_in_child", begin_in_child, METH_NOARGS,
      "Drop the open calls in the child of a fork."},
+    {"begin_sampling", begin_sampling, METH_NOARGS,
+     "Start the sampling in the child of a fork, unless its first call does."},
     {"silence", silence, METH_NOARGS,
      "Stop the reports of calls at the end of the process."},
     {"gc_callback", st_collections_callback, METH_VARARGS,

@@ -25,6 +25,7 @@ enum st_totals_number {
   ST_TOTALS_LONGEST_GAP,
   ST_TOTALS_COUNTED,
   ST_TOTALS_THRESHOLD,
+  ST_TOTALS_SAMPLED, /* 1: only stack samples find calls. */
   ST_TOTALS_NUMBERS,
 };
 

@@ -72,6 +72,9 @@ static void begin_generation(struct st_shown_calls* s, uint64_t native_id) {
 }
 
 struct st_shown_calls* st_shown_of(uint64_t thread_id, uint64_t native_id) {
+  if (threads
+          .forked) /* The parent's records are removed before any is found. */
+    st_thread_list_reap(&threads);
   struct st_shown_calls* s = calls_of(st_thread_list_find(&threads, thread_id));
   if (!s) {
     st_thread_list_reap(&threads);

@@ -296,7 +296,7 @@ static bool read_stack(struct known_thread* k, struct st_stack_thread* thread,
   k->marking = st_marking_begun();
   int same = count_same(frames, depth, k->frames, k->depth, marked);
   k->first_same = depth - same;
-  if (!ST_CALLS_ARE_REPORTED && same < k->same)
+  if (!ST_CALLS_ARE_REPORTED && k->depth && same < k->same)
     k->same = same;
   return keep(k, frames, depth, same < depth || depth != k->depth);
 }
@@ -339,8 +339,10 @@ static void sample_thread(struct known_thread* k,
   k->time = time;
   k->cpu_ns = cpu;
   bool known_stack = idle || read_stack(k, thread, second);
-  if (!known_stack)
+  if (!known_stack) {
+    k->samples = 0; /* The stack must be read although the thread is idle. */
     return;
+  }
   add_times(k, ran, elapsed - ran);
   uint64_t events = atomic_load(&k->shared.events);
   if (events != k->events)
@@ -474,12 +476,6 @@ uint64_t st_sampling_period_ns(void) {
   return gaps ? atomic_load(&st_sampler_totals.squares_us) * 1000 / gaps : 0;
 }
 
-/* How many calls are counted and have no slice. */
-static uint64_t calls_without_slice(void) {
-  return __atomic_load_n(&st_shown_counts.counted, __ATOMIC_RELAXED) +
-         atomic_load(&st_hooks.counts.too_short);
-}
-
 void st_sampler_publish(void) {
   const struct st_sampler_totals* l = &st_sampler_totals;
   st_totals_set(ST_TOTALS_PID, (uint64_t)getpid());
@@ -487,10 +483,10 @@ void st_sampler_publish(void) {
   st_totals_set(ST_TOTALS_WAITING, l->waiting_ns);
   st_totals_set(ST_TOTALS_PERIOD, st_sampling_period_ns());
   st_totals_set(ST_TOTALS_LONGEST_GAP, l->longest_gap_ns);
-  st_totals_set(ST_TOTALS_COUNTED, calls_without_slice());
-  st_totals_set(ST_TOTALS_THRESHOLD, st_hooks.auto_detail
-                                         ? st_hooks.threshold_ns
-                                         : st_hooks.min_duration_ns);
+  st_totals_set(ST_TOTALS_COUNTED,
+                __atomic_load_n(&st_shown_counts.counted, __ATOMIC_RELAXED));
+  st_totals_set(ST_TOTALS_THRESHOLD, st_hooks.threshold_ns);
+  st_totals_set(ST_TOTALS_SAMPLED, !ST_CALLS_ARE_REPORTED);
 }
 
 static void* run(void* unused) {

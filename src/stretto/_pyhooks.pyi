@@ -116,6 +116,9 @@ def pause_sampling() -> None:
 def resume_sampling() -> None:
     """Start the thread of auto detail again after a fork. No effect if auto detail is off."""
 
+def begin_sampling() -> None:
+    """Start the sampling in the child of a fork, unless its first call does."""
+
 def begin_in_child() -> None:
     """Drop the open calls of the parent, in the child of a fork.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -90,10 +89,6 @@ kept = transaction("open")
 {"server": lambda: asyncio.run(server()), "open": kept.__enter__}.get(
     sys.argv[1], globals().get(sys.argv[1]))()
 """
-pytestmark = pytest.mark.skipif(
-    sys.version_info < (3, 12), reason="auto detail needs CPython 3.12 or later"
-)
-
 SLICES = (
     "select slice.id as id, slice.name as name, depth, slice.ts as ts, slice.dur as dur,"
     " thread.is_main_thread as main, slice.track_id as track from slice"

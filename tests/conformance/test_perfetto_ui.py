@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -91,7 +90,6 @@ asyncio.run(handle_order())
 """
 
 
-@pytest.mark.skipif(sys.version_info < (3, 12), reason="auto detail needs CPython 3.12 or later")
 def test_ui_shows_what_blocks_an_event_loop(ui: PerfettoUi, tmp_path: Path) -> None:
     script, path = tmp_path / "shop.py", tmp_path / "shop.pftrace"
     script.write_text(WAITS)

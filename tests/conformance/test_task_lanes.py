@@ -65,9 +65,7 @@ LANES = (
 )
 MODES = [
     "--full",
-    pytest.param(
-        "--auto", marks=pytest.mark.skipif(sys.version_info < (3, 12), reason="new in 3.12")
-    ),
+    "--auto",
 ]
 
 

@@ -10,10 +10,6 @@ import pytest
 
 from tests.support.recorded import alone, check_trace, record
 
-with_auto_detail = pytest.mark.skipif(
-    sys.version_info < (3, 12), reason="auto detail needs CPython 3.12 or later"
-)
-
 PROGRAM = """\
 import threading, time
 
@@ -77,7 +73,6 @@ def traced(oracle: Any, tmp_path: Path) -> Any:
     return run
 
 
-@with_auto_detail
 def test_summary_shows_the_cpu_time_of_functions(traced: Any, tmp_path: Path) -> None:
     traced()
     command = [sys.executable, "-m", "stretto", "summary", str(tmp_path / "work.pftrace")]
@@ -90,12 +85,17 @@ def test_summary_shows_the_cpu_time_of_functions(traced: Any, tmp_path: Path) ->
     assert used["sleeps"][1] in ("us", "ms")
 
 
+needs_events = pytest.mark.skipif(
+    sys.version_info < (3, 12), reason="CPython 3.11 reports no calls: times are not exact"
+)
+
+
 def thread_times(trace: Any, name: str) -> list[int]:
     rows = trace.query(f"select thread_dur from slice where name = '{name}'")
     return [row[0] for row in rows]
 
 
-@with_auto_detail
+@needs_events
 def test_sleeping_and_burning_calls_differ_in_thread_time(traced: Any) -> None:
     trace = traced()
     burning = thread_times(trace, "burns")
@@ -110,7 +110,6 @@ def test_sleeping_and_burning_calls_differ_in_thread_time(traced: Any) -> None:
     assert all(ns > 200_000_000 - ERROR_NS for ns in thread_times(trace, "burns_and_sleeps"))
 
 
-@with_auto_detail
 @pytest.mark.parametrize("mode", [(), ("--cpu",)])
 def test_thread_that_waits_until_the_end_of_the_recording_uses_no_cpu_time(
     oracle: Any, tmp_path: Path, mode: tuple[str, ...]
@@ -127,7 +126,7 @@ def test_thread_that_waits_until_the_end_of_the_recording_uses_no_cpu_time(
         oracle, record(tmp_path / "waits.pftrace", *mode, "waits.py", cwd=tmp_path).trace
     )
     [(lasted, used)] = trace.query("select dur, thread_dur from slice where name = 'writer'")
-    assert lasted > 1_000_000_000
+    assert lasted > 900_000_000
     assert used < 500_000_000
 
 
@@ -135,8 +134,6 @@ def test_thread_that_waits_until_the_end_of_the_recording_uses_no_cpu_time(
 def test_thread_time_is_never_negative_nor_longer_than_the_call(
     traced: Any, mode: tuple[str, ...]
 ) -> None:
-    if not mode and sys.version_info < (3, 12):
-        pytest.skip("auto detail needs CPython 3.12 or later")
     trace = traced(*mode)
     wrong = "thread_dur < 0 or (thread_dur > dur + 5000 and category = 'python.functions')"
     assert trace.query(f"select name, dur, thread_dur from slice where {wrong}") == []
@@ -144,7 +141,9 @@ def test_thread_time_is_never_negative_nor_longer_than_the_call(
     assert trace.query(f"select name, dur from slice where {missing}") == []
 
 
-@pytest.mark.parametrize("mode", [("--cpu",), ("--full", "--cpu")])
+@pytest.mark.parametrize(
+    "mode", [pytest.param(("--cpu",), marks=needs_events), ("--full", "--cpu")], ids=str
+)
 def test_option_cpu_makes_the_thread_times_of_short_calls_exact(
     traced: Any, mode: tuple[str, ...]
 ) -> None:

@@ -11,8 +11,8 @@ import pytest
 from tests.support.recorded import Run, check_trace, record
 from tests.support.timed_program import Trace, recorded
 
-pytestmark = pytest.mark.skipif(
-    sys.version_info < (3, 12), reason="auto detail needs CPython 3.12 or later"
+needs_events = pytest.mark.skipif(
+    sys.version_info < (3, 12), reason="CPython 3.11 reports no calls: times are not exact"
 )
 
 
@@ -21,6 +21,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("auto")
 
 
+@needs_events
 def test_threshold_of_call_durations_rises_with_the_size_of_the_trace(folder: Path) -> None:
     program = {
         "warm": [],
@@ -186,7 +187,7 @@ def test_forked_children_are_recorded_with_auto_detail(folder: Path) -> None:
     script = folder / "forks.py"
     script.write_text(
         "import os, time\n"
-        "def in_child():\n    time.sleep(0.05)\n"  # sleep: the call takes this time
+        "def in_child():\n    time.sleep(0.5)\n"  # sleep: the call takes this time
         "def exits():\n    in_child()\n    os._exit(0)\n"
         "def in_parent():\n    time.sleep(0.05)\n"  # sleep: the call takes this time
         "for _ in range(3):\n"
@@ -206,6 +207,7 @@ def test_forked_children_are_recorded_with_auto_detail(folder: Path) -> None:
     assert sum(s.name == "in_parent" for s in trace.slices) == 1
 
 
+@needs_events
 def test_c_function_that_a_thread_starts_with_is_shown_if_it_blocks(
     folder: Path, oracle: Any
 ) -> None:
@@ -242,6 +244,7 @@ def test_c_function_that_a_thread_starts_with_is_shown_if_it_blocks(
     ]
 
 
+@needs_events
 def test_slices_end_where_exec_replaces_the_program(folder: Path) -> None:
     script = folder / "replaces.py"
     script.write_text(
@@ -264,6 +267,7 @@ def test_slices_end_where_exec_replaces_the_program(folder: Path) -> None:
     assert above == [[], ["replace"], ["replaces.py"]]
 
 
+@needs_events
 def test_failed_exec_keeps_the_counts_of_calls(folder: Path) -> None:
     script = folder / "counts.py"
     script.write_text(

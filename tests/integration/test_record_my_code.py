@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -38,14 +37,8 @@ def second(callback):
         first(None)  # neither this call nor its return ends the slice of the first one
 """
 
-with_auto = pytest.mark.skipif(
-    sys.version_info < (3, 12), reason="auto detail needs CPython 3.12 or later"
-)
 
-
-@pytest.mark.parametrize(
-    "mode", ["--full", "--ring", pytest.param("--auto", marks=with_auto)], ids=str
-)
+@pytest.mark.parametrize("mode", ["--full", "--ring", "--auto"], ids=str)
 def test_installed_code_is_recorded_only_where_own_code_calls_it(
     tmp_path: Path, oracle: Any, mode: str
 ) -> None:

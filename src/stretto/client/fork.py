@@ -44,6 +44,9 @@ If the recorder's session records only track events, they are called at the chil
 when_postponed: list[Callable[[], object]] = []
 """Called in a child that connects later, in which the recorder's categories stay enabled."""
 
+when_connected: list[Callable[[], object]] = []
+"""Called in a child after it has connected."""
+
 after_in_child: list[Callable[[], object]] = []
 """Called in the child after its tracing state was reset: connect again if needed."""
 
@@ -154,6 +157,7 @@ def _connect_again() -> None:
     tracing.after_fork_in_child()
     _run([*reconnect.values()])
     slots.release_unused()
+    _run(when_connected)
 
 
 def install() -> None:

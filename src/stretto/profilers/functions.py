@@ -222,10 +222,12 @@ _ends = [
 def _stop_sampling_at_fork() -> None:
     """Stop the thread of auto detail before each fork, and start it again after the fork.
 
-    In the child it starts again with the first call of a function."""
+    In the child it starts again with the first call of a function; on CPython 3.11, where calls
+    are not reported, when the child has connected."""
     fork.before.append(_pyhooks.pause_sampling)
     fork.after_in_parent.append(_pyhooks.resume_sampling)
     fork.when_postponed.append(_pyhooks.begin_in_child)
+    fork.when_connected.append(_pyhooks.begin_sampling)
 
 
 def configure(options: FunctionOptions) -> None:

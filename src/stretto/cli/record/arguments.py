@@ -5,8 +5,6 @@ Options end at `--`, the script, `-m` or `-c`; the following words belong to the
 
 from __future__ import annotations
 
-import sys
-
 from stretto.base.errors import CommandError, ConfigError
 from stretto.cli.record.options import CATEGORIES, GROUPS
 from stretto.profilers.folded_code import IMPORTS
@@ -24,8 +22,6 @@ NOT_AUTO = (
     "system",
 )  # fmt: skip
 """Options that auto detail doesn't have: with one of them, a ring is the default."""
-
-DEFAULT_MODE = "auto" if sys.version_info >= (3, 12) else "ring"
 
 NOT_SAMPLED = (
     "auto", "full", "ring", "stream", "buffer", "c_functions", "cpu", "log_args", "log_result",
@@ -177,7 +173,7 @@ def _mode(parsed: dict[str, Any]) -> str:
         raise CommandError(f"record: --auto doesn't go with --{other}.", USAGE_EXIT_CODE)
     if modes:
         return "full" if modes[0] == "stream" else modes[0]
-    return "ring" if others else DEFAULT_MODE
+    return "ring" if others else "auto"
 
 
 def _check_samples(parsed: dict[str, Any]) -> None:

@@ -81,6 +81,8 @@ def _left_out(result: RecordingResult) -> str:
     counted = _sum(result.totals, "counted")
     off = sum(function.calls is None for process in result.totals for function in process.functions)
     shortest = max((process.numbers.get("threshold_ns", 0) for process in result.totals), default=0)
+    if all(process.numbers.get("sampled") for process in result.totals):
+        return f"calls shorter than {time_text(shortest)}, and those between two stack samples"
     text = f"{plural(counted, 'call')} shorter than {time_text(shortest)} counted, not shown"
     if off:
         text += f"; {plural(off, 'function')} with short calls switched off, calls not counted"
@@ -96,7 +98,9 @@ def _sampling(totals: Iterable[ProcessTotals]) -> list[str]:
     if not period:
         return []
     text = f"every {time_text(period)}, at most {time_text(longest)} apart"
-    return [f"  stack samples: {text}; shorter calls of functions switched off may be missing"]
+    sampled = any(process.numbers.get("sampled") for process in totals)
+    missing = "shorter calls" if sampled else "shorter calls of functions switched off"
+    return [f"  stack samples: {text}; {missing} may be missing"]
 
 
 def _rises(result: RecordingResult) -> list[str]:
@@ -113,12 +117,10 @@ def detail_lines(result: RecordingResult) -> list[str]:
     if not totals:  # No process has connected.
         return _rises(result)
     running, waiting = _sum(totals, "running_ns"), _sum(totals, "waiting_ns")
-    lines = []
-    if running or waiting:  # On CPython 3.11 the stacks are not sampled.
-        lines = [
-            f"  threads: {time_text(running)} running, {time_text(waiting)} waiting, "
-            + plural(len({each.pid for each in totals}), "process")
-        ]
+    lines = [
+        f"  threads: {time_text(running)} running, {time_text(waiting)} waiting, "
+        + plural(len({each.pid for each in totals}), "process")
+    ]
     functions = _merge(totals)
     inner = [function for function in functions if not function.is_body()]
     own = [function for function in inner if not function.is_installed()] or inner

@@ -29,9 +29,8 @@ Run a program and record it, with all its child processes, into a Perfetto trace
   stretto record -o web.pftrace gunicorn -w 4 app:app
   stretto record --attach 1234                 what process 1234 does from now on
 
-The program runs as without Stretto: same arguments, same output, same exit status. On CPython 3.12
-and later the trace has the whole run, with every call that is long enough to be seen (--auto); on
-3.11 it has every call of the run's last part (--ring).
+The program runs as without Stretto: same arguments, same output, same exit status. The trace
+has the whole run, with every call that is long enough to be seen (--auto).
 Open the trace with `stretto view`, or at https://ui.perfetto.dev.
 """
 

@@ -165,9 +165,8 @@ OUTPUT = Group(
     Option("--full", "every call, written to OUT all along"),
     Option(
         "--ring",
-        "every call, the last that fit into --buffer; the default on CPython 3.11, and with "
-        "--buffer, --c-functions, --log-args, --log-result, --min-duration, --max-depth, --attach "
-        "and --system",
+        "every call, the last that fit into --buffer; the default with --buffer, --c-functions, "
+        "--log-args, --log-result, --min-duration, --max-depth, --attach and --system",
     ),
     Option("--stream", "the same as --full"),
     Option("--max-size", "with --full: end at this size", "SIZE", _size),

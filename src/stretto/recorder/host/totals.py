@@ -58,8 +58,10 @@ class ProcessTotals:
         self.functions = functions
 
 
-_NUMBERS = struct.Struct("=8Q")
-_NAMES = ("running_ns", "waiting_ns", "period_ns", "longest_gap_ns", "counted", "threshold_ns")
+_NUMBERS = struct.Struct("=9Q")
+_NAMES = (
+    "running_ns", "waiting_ns", "period_ns", "longest_gap_ns", "counted", "threshold_ns", "sampled",
+)  # fmt: skip
 _FUNCTION = struct.Struct("=7Q")
 _MAX_FUNCTIONS = 1 << 13
 _TEXT_AT = _NUMBERS.size + _MAX_FUNCTIONS * _FUNCTION.size

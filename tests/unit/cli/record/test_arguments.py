@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import sys
-
 import pytest
 
 from stretto.base.errors import CommandError, ConfigError
@@ -74,11 +72,10 @@ def test_options_determine_streaming_size_and_detail(options, stream, size, targ
     assert recording.max_size == (size or None)
 
 
-def test_auto_detail_is_the_default_since_cpython_312():
+def test_auto_detail_is_the_default():
     recording = RecordOptions(["x.py"]).recording
-    has_auto_detail = sys.version_info >= (3, 12)
-    assert recording.target == (AUTO if has_auto_detail else EVERY_CALL)
-    assert recording.stream == has_auto_detail
+    assert recording.target == AUTO
+    assert recording.stream
 
 
 def test_options_are_passed_to_recorded_processes():
