@@ -215,6 +215,7 @@ def test_long_call_of_a_function_that_was_switched_off_in_the_parent_is_a_slice(
     tmp_path: Path, oracle: Any
 ) -> None:
     text = """
+postponed.LONGEST_MS = 1
 import time
 def work(seconds):
     time.sleep(seconds)  # sleep: the duration of the call
