@@ -164,7 +164,6 @@ static void write_begin(struct st_shown_calls* s, struct st_shown_frame* f) {
   struct st_past_event e = {.timestamp = f->begin,
                             .thread_time_us = st_cpu_us(f->cpu_ns)};
   f->written = true;
-  f->since = *api->start_counter;
   if (!st_shown_track(s, &e.track))
     return;
   f->mask = api->begin_past(st_hooks.category, f->record->code, f->except, &e);
@@ -229,17 +228,33 @@ static bool may_be_shown(const struct st_shown_frame* f) {
   return !f->sampled || f->confirmed;
 }
 
+/* Writes the BEGIN of an open call.  Meanwhile another thread may run, and end
+ * the call: so the frame has all that the END needs before. */
+static void write_begin_at(struct st_shown_calls* s, uint32_t index) {
+  struct st_shown_frame* f = &s->frames[index];
+  f->written = true;
+  f->since = *st_hooks.api->start_counter;
+  f->mask = st_hooks.api->enabled(st_hooks.category) & ~f->except;
+  struct st_shown_frame copy = *f;
+  write_begin(s, &copy);
+  f = &s->frames[index];
+  if (index >= s->depth || f->address != copy.address || f->begin != copy.begin)
+    return;
+  f->mask = copy.mask;
+  f->since = copy.since;
+}
+
 void st_shown_write_due(struct st_shown_calls* s, uint64_t now) {
   uint64_t least = threshold();
   for (uint32_t i = s->begun; i < s->depth; i++) {
     struct st_shown_frame* f = &s->frames[i];
-    if (!f->written && may_be_shown(f)) {
-      if (now < f->begin + least)
-        break;
-      write_begin(s, f);
-    }
-    if (i == s->begun && f->written)
+    bool due = !f->written && may_be_shown(f);
+    if (due && now < f->begin + least)
+      break;
+    if (i == s->begun && (due || f->written))
       s->begun++;
+    if (due)
+      write_begin_at(s, i);
   }
 }
 
@@ -272,19 +287,33 @@ static uint64_t longest(const struct st_shown_calls* s,
   return end - f->begin + f->unsure_ns + later;
 }
 
+/* Counts a call that has ended in its caller, the innermost frame. */
+static void add_to_caller(struct st_shown_calls* s,
+                          const struct st_shown_frame* f, uint64_t end,
+                          bool shown) {
+  if (!s->depth)
+    return;
+  struct st_shown_frame* caller = &s->frames[s->depth - 1];
+  caller->last = end + 1 > caller->last ? end + 1 : caller->last;
+  caller->child_end = end + 1;
+  if (shown)
+    return;
+  caller->short_calls += f->short_calls + (may_be_shown(f) ? 1 : 0);
+  caller->short_ns += may_be_shown(f) ? end - f->begin : f->short_ns;
+}
+
 /* Removes the innermost frame.  Its call has ended at the time `end`. */
 static void close_innermost(struct st_shown_calls* s, uint64_t end) {
   struct st_shown_frame f = s->frames[--s->depth];
   if (s->begun > s->depth)
     s->begun = s->depth;
   s->sampled -= f.sampled;
-  struct st_shown_frame* parent = s->depth ? &s->frames[s->depth - 1] : NULL;
   f.record->open--;
   if (end <= f.begin)
     end = f.begin + 1;
-  uint64_t duration = end - f.begin;
   bool shown =
       f.written || (may_be_shown(&f) && longest(s, &f, end) >= threshold());
+  add_to_caller(s, &f, end, shown);
   if (shown && !f.written) {
     st_shown_write_due(s, end);
     write_begin(s, &f);
@@ -293,15 +322,8 @@ static void close_innermost(struct st_shown_calls* s, uint64_t end) {
     write_end(s, &f, end);
   else if (may_be_shown(&f))
     st_shown_counts.counted++;
-  if (parent) {
-    parent->last = end + 1 > parent->last ? end + 1 : parent->last;
-    parent->child_end = end + 1;
-    parent->short_calls +=
-        shown ? 0 : f.short_calls + (may_be_shown(&f) ? 1 : 0);
-    parent->short_ns += shown ? 0 : may_be_shown(&f) ? duration : f.short_ns;
-  }
   if (!f.found)
-    count_call(f.record, duration, f.resumed);
+    count_call(f.record, end - f.begin, f.resumed);
 }
 
 void st_shown_extend(struct st_shown_calls* s, uint64_t time) {

@@ -309,7 +309,10 @@ static void merge(struct st_shown_calls* s, const struct st_stack_sample* from,
   st_wait_ends(s, from->before, from->wait_end);
   if (s->cpu.read_at < from->time)
     s->cpu = (struct st_cpu_time){from->time, from->cpu_ns};
-  if (depth < 0 || !close_missing(s, seen, depth, from->known, certain)) {
+  uint64_t last_event = s->last_event;
+  /* While ENDs are written, the thread itself may run: then the sample is old. */
+  if (depth < 0 || !close_missing(s, seen, depth, from->known, certain) ||
+      s->last_event != last_event) {
     atomic_fetch_add(&st_samples_torn, 1);
     return;
   }
@@ -371,6 +374,11 @@ static void take(uint64_t* at, bool entering) {
 }
 
 void st_samples_take(bool entering) {
+  if (taking)
+    return;
+  /* The first event of a thread runs Python code.  It may not do so while the
+   * calls of other threads are being changed. */
+  st_hooks.api->prepare();
   if (taking)
     return;
   taking = true;
