@@ -79,11 +79,15 @@ class Sides:
     def compare(self, query: Query) -> Outcome:
         """Run a query on both sides."""
         if re.search(r"(?i)\b(create|insert|include)\b", query.sql):
-            oracle = Oracle(self._trace)
-            processor = TraceProcessor(self._trace, engine=self._engine)
-        else:
-            oracle, processor = self._oracle, self._processor
+            with TraceProcessor(self._trace, engine=self._engine) as processor:
+                ours = _ask_stretto(processor, query.sql)
+            return _compared(query, ours, _ask_oracle(Oracle(self._trace), query.sql))
+        oracle, processor = self._oracle, self._processor
         return _compared(query, _ask_stretto(processor, query.sql), _ask_oracle(oracle, query.sql))
+
+    def close(self) -> None:
+        """Free the tables."""
+        self._processor.close()
 
 
 def _ask_oracle(oracle: Oracle, sql: str) -> tuple[list[str], Rows] | str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from functools import cache
 
 import pytest
@@ -236,8 +237,8 @@ def ask(trace: bytes, sql: str, engine: str) -> list[tuple[object, ...]] | str:
 
 
 def test_users_queries_have_the_rows_of_the_reference(trace: bytes, engine: str) -> None:
-    sides = Sides(trace, engine)
-    outcomes = [sides.compare(query) for query in read_queries()]
+    with closing(Sides(trace, engine)) as sides:
+        outcomes = [sides.compare(query) for query in read_queries()]
     assert len(outcomes) >= 150
     wrong = [
         outcome
@@ -276,8 +277,7 @@ def ask_value(processor: TraceProcessor, expression: str) -> object:
 @pytest.mark.parametrize("sql", STATEMENTS)
 def test_statement_has_the_rows_of_the_reference(trace: bytes, sql: str, engine: str) -> None:
     if engine == SQLITE and "join f(s.id) f" in sql:
-        with pytest.raises(QueryError, match="can't be columns of other tables"):
-            TraceProcessor(trace, engine=engine).query(sql)
+        assert "can't be columns of other tables" in ask(trace, sql, engine)
     else:
         assert_same(trace, sql, engine)
 

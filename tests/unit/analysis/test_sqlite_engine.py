@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 
 import pytest
 
@@ -24,10 +25,11 @@ def trace() -> bytes:
 
 
 @pytest.fixture
-def processor(trace: bytes, monkeypatch: pytest.MonkeyPatch) -> TraceProcessor:
+def processor(trace: bytes, monkeypatch: pytest.MonkeyPatch) -> Iterator[TraceProcessor]:
     for package in ("duckdb", "sqlglot"):
         monkeypatch.setitem(sys.modules, package, None)
-    return TraceProcessor(trace, engine="sqlite")
+    with TraceProcessor(trace, engine="sqlite") as made:
+        yield made
 
 
 def test_query_needs_no_package(processor: TraceProcessor) -> None:
@@ -123,8 +125,8 @@ def test_modules_of_the_user_can_be_included(processor: TraceProcessor) -> None:
 
 def test_result_becomes_a_dataframe(trace: bytes) -> None:
     pytest.importorskip("pandas")
-    processor = TraceProcessor(trace, engine="sqlite")
-    frame = processor.query("select name, dur from slice where id = 0").pandas()
+    with TraceProcessor(trace, engine="sqlite") as processor:
+        frame = processor.query("select name, dur from slice where id = 0").pandas()
     assert list(frame.columns) == ["name", "dur"]
     assert list(frame["name"]) == ["outer"]
 
