@@ -116,8 +116,9 @@ class Profile:
     def _start(self, pid: int, samples: ProcessSamples | None) -> None:
         self._followed.add(pid)
         thread = threading.Thread(target=self._follow, args=(pid, samples), daemon=True)
-        self._threads.append(thread)
+        self._threads = [each for each in self._threads if each.is_alive()]
         thread.start()
+        self._threads.append(thread)
 
     def run(self, root: int, seconds: float | None = None) -> None:
         """Sample until process `root` has ended, `stop` is called or `seconds` have passed."""
