@@ -381,49 +381,67 @@ static void parse_print(struct st_importer* m, const struct parsed* p) {
   st_parse_atrace(m, p->ts, p->pid, text.data, text.size);
 }
 
-static void parse_message(struct st_importer* m, const struct parsed* p,
-                          uint32_t field) {
+static void parse_blocked(struct st_importer* m, const struct parsed* p) {
+  uint32_t utid = thread(m, p, 1);
+  st_sched_blocked(&m->sched, utid, number(p, 3) != 0,
+                   symbol(m, p, (uint32_t)number(p, 2)));
+}
+
+/* These functions parse events of a kind.  They return false if the event is of
+ * another kind: threads and processes, CPUs and clocks, interrupts and work. */
+static bool parse_thread_event(struct st_importer* m, const struct parsed* p,
+                               uint32_t field) {
   switch (field) {
-    case PRINT:
-      parse_print(m, p);
-      break;
     case SCHED_SWITCH:
       parse_switch(m, p);
-      break;
+      return true;
     case SCHED_WAKING:
       parse_waking(m, p);
-      break;
-    case SCHED_BLOCKED_REASON: {
-      uint32_t utid = thread(m, p, 1);
-      st_sched_blocked(&m->sched, utid, number(p, 3) != 0,
-                       symbol(m, p, (uint32_t)number(p, 2)));
-      break;
-    }
+      return true;
+    case SCHED_BLOCKED_REASON:
+      parse_blocked(m, p);
+      return true;
     case SCHED_PROCESS_FREE:
       st_thread_end(&m->processes, (uint32_t)number(p, 2), p->ts);
-      break;
+      return true;
     case TASK_NEWTASK:
       parse_new_task(m, p);
-      break;
+      return true;
     case TASK_RENAME:
       parse_rename(m, p);
-      break;
+      return true;
+    default:
+      return false;
+  }
+}
+
+static bool parse_cpu_event(struct st_importer* m, const struct parsed* p,
+                            uint32_t field) {
+  switch (field) {
     case CPU_FREQUENCY:
       add_cpu_counter(m, p, "cpu_frequency", "cpufreq", (uint32_t)number(p, 2),
                       (double)(uint32_t)number(p, 1));
-      break;
+      return true;
     case CPU_IDLE:
       add_cpu_counter(m, p, "cpu_idle", "cpuidle", (uint32_t)number(p, 2),
                       (double)(uint32_t)number(p, 1));
-      break;
+      return true;
     case CPU_FREQUENCY_LIMITS:
       parse_frequency_limits(m, p);
-      break;
+      return true;
     case CLOCK_ENABLE:
     case CLOCK_DISABLE:
     case CLOCK_SET_RATE:
       parse_clock(m, p, field == CLOCK_SET_RATE);
-      break;
+      return true;
+    default:
+      return false;
+  }
+}
+
+static bool parse_work_event(struct st_importer* m, const struct parsed* p,
+                             uint32_t field) {
+  switch (field) {
     case SOFTIRQ_ENTRY:
     case SOFTIRQ_EXIT:
     case IRQ_HANDLER_ENTRY:
@@ -431,26 +449,35 @@ static void parse_message(struct st_importer* m, const struct parsed* p,
     case LOCAL_TIMER_ENTRY:
     case LOCAL_TIMER_EXIT:
       parse_interrupt(m, p, field);
-      break;
+      return true;
     case HRTIMER_ENTRY:
     case HRTIMER_EXIT:
       parse_timer(m, p, field == HRTIMER_ENTRY);
-      break;
+      return true;
     case WORKQUEUE_START:
     case WORKQUEUE_END:
       parse_work(m, p, field == WORKQUEUE_START);
-      break;
+      return true;
     case SIGNAL_GENERATE:
     case SIGNAL_DELIVER:
       parse_signal(m, p, field == SIGNAL_GENERATE);
-      break;
+      return true;
     case BLOCK_IO_START:
     case BLOCK_IO_DONE:
       parse_block_io(m, p, field == BLOCK_IO_START);
-      break;
+      return true;
     default:
-      m->ftrace.unread++;
+      return false;
   }
+}
+
+static void parse_message(struct st_importer* m, const struct parsed* p,
+                          uint32_t field) {
+  if (field == PRINT)
+    parse_print(m, p);
+  else if (!parse_thread_event(m, p, field) && !parse_cpu_event(m, p, field) &&
+           !parse_work_event(m, p, field))
+    m->ftrace.unread++;
 }
 
 /* Sets the times before which events are dropped. */
