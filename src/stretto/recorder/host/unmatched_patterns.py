@@ -23,7 +23,7 @@ def unmatched_notes(options: RecordingOptions, matched: Container[int]) -> list[
         return []
     patterns = options.target.get("include", [])
     return [
-        f"no function that was called matches --include {pattern}"
+        f"no recorded function matches --include {pattern}"
         for number, pattern in enumerate(patterns[:MAX_PATTERNS])
         if number not in matched and pattern not in patterns[:number]
     ]

@@ -15,7 +15,7 @@ def options(*patterns: str, category: str = "python.functions", **others: Any) -
 
 def test_pattern_that_matched_in_no_process_has_one_note() -> None:
     notes = unmatched_notes(options("a", "b", "c", "b"), {0, 2})
-    assert notes == ["no function that was called matches --include b"]
+    assert notes == ["no recorded function matches --include b"]
 
 
 def test_patterns_whose_matches_are_not_reported_have_no_note() -> None:
