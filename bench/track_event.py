@@ -10,14 +10,13 @@ thread's CPU time. For traced calls, `call_bytes` is the size of a call in the f
 maximum of `ratio`. Peers that are not installed are reported and have no rows. The rows for
 f-strings and `@traced` include the time to make the string and to call the function.
 
-Targets that are missed, on CPython 3.12, in clocks (medians of 6 rounds at a load of 15):
+Targets that are missed, on CPython 3.12, in clocks (medians of paired rounds):
 
     row                       figure  target  reason
-    instant_200_characters    3.2     2.5     two copies of 225 bytes take 0.12 to 0.18 ns a byte;
-                                              every 145 events check the thread's name (0.2)
-    instant_f_string_name     5.7     4.0     making the string alone takes 3.8
-    slice                     6.3     5.0     `with` of an empty context manager takes 4.7
-    instant_in_task           1.5     1.3     the id of the task's track is 11 bytes
+    instant_200_characters    2.9     2.5     two copies of 225 bytes take 0.5 to 0.8; the change of
+                                              chunks every 145 events
+    instant_f_string_name     5.7     4.0     making the string alone takes 3.9
+    instant_in_task           1.4     1.3     the id of the task's track is 11 bytes
 """
 
 from __future__ import annotations

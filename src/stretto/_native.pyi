@@ -907,9 +907,20 @@ def describe_process() -> None:
 
 def set_hooks(
     describe_process: Callable[[], object],
-    describe_thread: Callable[[str | None], tuple[int, bytes, str] | None],
+    describe_thread: Callable[[str | None], tuple[int, bytes, str, object] | None],
     current_track: Callable[[], Track | None],
-) -> None: ...
+    soon: list[Callable[[], object]],
+    /,
+) -> None:
+    """Set the hooks of track events.
+
+    Args:
+        describe_process: describes this process.
+        describe_thread: describes the calling thread if its name is no longer the argument.
+        current_track: returns the track of the running task.
+        soon: while this list has entries, `describe_thread` is called whatever the thread's name.
+    """
+
 def set_current_task(
     function: Callable[[], object], python_function: Callable[[], object] | None, /
 ) -> None:

@@ -7,11 +7,13 @@ import subprocess
 import sys
 import textwrap
 import threading
+import weakref
 from time import sleep
 
 import pytest
 
 import stretto
+from tests.support.polling import wait_until
 from tests.support.recorded_events import BEGIN, END, INSTANT, descriptors_of, record
 
 CATEGORY = stretto.Category("test.threads")
@@ -77,6 +79,34 @@ def test_thread_renamed_during_a_session_has_its_last_name():
         in_thread(work, name="first")
     assert thread_name(recorded, recorded.one("before")) == "second"
     assert b"first" in recorded.trace
+
+
+def test_thread_whose_class_computes_the_name_has_its_last_name():
+    class Worker(threading.Thread):
+        shown = "first"
+        name = property(lambda self: self.shown)
+
+        def run(self):
+            CATEGORY.instant("before")
+            self.shown = "second"
+            for number in range(2000):  # the events fill several chunks
+                CATEGORY.instant("after", number=number)
+
+    with record() as recorded:
+        worker = Worker()
+        worker.start()
+        worker.join()
+    assert thread_name(recorded, recorded.one("before")) == "second"
+
+
+def test_recorded_thread_is_not_kept_alive():
+    with record():
+        thread = threading.Thread(target=CATEGORY.instant, args=("event",))
+        thread.start()
+        thread.join()
+        reference = weakref.ref(thread)
+        del thread
+        wait_until(lambda: reference() is None)
 
 
 def test_thread_renamed_between_sessions_has_the_new_name():

@@ -33,6 +33,12 @@ static inline int PyDict_GetItemRef(PyObject* dict, PyObject* key,
   *value = Py_XNewRef(PyDict_GetItemWithError(dict, key));
   return *value ? 1 : PyErr_Occurred() ? -1 : 0;
 }
+
+static inline int PyWeakref_GetRef(PyObject* reference, PyObject** object) {
+  PyObject* borrowed = PyWeakref_GetObject(reference);
+  *object = borrowed && borrowed != Py_None ? Py_NewRef(borrowed) : NULL;
+  return *object ? 1 : borrowed ? 0 : -1;
+}
 #endif
 
 /* Whether freed objects are kept for reuse, in lists that the GIL guards.  A

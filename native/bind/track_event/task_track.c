@@ -112,14 +112,14 @@ static PyObject* set_current_task(PyObject* Py_UNUSED(module),
 
 static PyObject* set_hooks(PyObject* Py_UNUSED(module), PyObject* const* args,
                            Py_ssize_t count) {
-  if (count != 3) {
-    PyErr_SetString(
-        PyExc_TypeError,
-        "set_hooks() takes describe_process, describe_thread, current_track");
+  if (count != 4 || !PyList_CheckExact(args[3])) {
+    PyErr_SetString(PyExc_TypeError,
+                    "set_hooks() takes describe_process, describe_thread, "
+                    "current_track and a list");
     return NULL;
   }
   st_process_track_set_hook(args[0]);
-  thread_state_set_hook(args[1]);
+  thread_state_set_hook(args[1], args[3]);
   Py_XSETREF(current_track_hook, Py_NewRef(args[2]));
   Py_CLEAR(current_task);
   Py_CLEAR(current_python_task);

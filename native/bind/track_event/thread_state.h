@@ -40,6 +40,9 @@ struct thread_state {
   struct st_track track;
   uint8_t* descriptor;
   PyObject* name; /* The thread's name in the thread's descriptor. */
+  /* A weak reference to the Thread object if the attribute `_name` of that
+   * object is the thread's name; else None.  NULL before the hook has run. */
+  PyObject* thread;
   /* The track of the asyncio task that the thread is running, or NULL. */
   TrackObject* task_track;
   struct task_track tasks[TASK_TRACKS];
@@ -97,8 +100,9 @@ struct thread_sequence* thread_state_sequence(struct thread_state* t, int slot);
 void thread_state_refresh_name(struct thread_state* t, uint32_t mask);
 
 /* Sets the hook that describes threads: hook(last name) returns (uuid,
- * descriptor, name), or None if the name is unchanged. */
-void thread_state_set_hook(PyObject* describe_thread);
+ * descriptor, name, reference), or None if the name is unchanged.  While the
+ * list `soon` has entries, the hook is called even if the name is unchanged. */
+void thread_state_set_hook(PyObject* describe_thread, PyObject* soon);
 
 /* Drops the references that discard_later() has stored.  May run Python
  * code. */

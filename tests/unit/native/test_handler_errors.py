@@ -132,12 +132,19 @@ def test_handler_error_while_the_track_of_a_task_is_made_is_raised() -> None:
     category = stretto.Category("test.handler_errors")
     with recorded("test.handler_errors"):
         category.instant("event")
-        _native.set_hooks(process.announce_process, process.describe_thread, interrupted)
+        _native.set_hooks(
+            process.announce_process, process.describe_thread, interrupted, process.soon
+        )
         try:
             with pytest.raises(TimeLimitError):
                 call(instant_in_new_context, category)
         finally:
-            _native.set_hooks(process.announce_process, process.describe_thread, current_task_track)
+            _native.set_hooks(
+                process.announce_process,
+                process.describe_thread,
+                current_task_track,
+                process.soon,
+            )
 
 
 def test_handler_error_in_the_filter_of_functions_is_raised() -> None:

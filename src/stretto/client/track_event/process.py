@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import sys
 from _thread import get_ident, get_native_id
+from _weakref import ref
 
 from stretto import _native
 from stretto.base.hashes import fnv1a
@@ -116,9 +117,6 @@ soon: list[Callable[[], object]] = []
 blocked for long."""
 
 
-_NO_THREADS: dict[int, Thread] = {}
-
-
 def _starting_thread(threading: ModuleType) -> Thread | None:
     """Return the Thread that is starting in this call stack; `threading` may not list it yet."""
     frame: FrameType | None = sys._getframe()  # noqa: SLF001  # documented for CPython
@@ -130,18 +128,21 @@ def _starting_thread(threading: ModuleType) -> Thread | None:
     return None
 
 
-def _thread_name(known_name: str | None) -> str:
-    """Return the calling thread's name, without making a dummy thread or taking a lock.
+def _own_thread() -> Thread | None:
+    """Return the calling thread's object, without making a dummy thread or taking a lock.
 
     `threading.current_thread()` would make a dummy thread, `threading.enumerate()` would take a
     lock, and an event may be recorded while one of these functions runs.
     """
     threading = sys.modules.get("threading")
-    if threading is not None:
-        threads: dict[int, Thread] = getattr(threading, "_active", _NO_THREADS)
-        thread = threads.get(get_ident()) or _starting_thread(threading)
-        if thread is not None:
-            return str(thread.name)
+    if threading is None:
+        return None
+    return getattr(threading, "_active", {}).get(get_ident()) or _starting_thread(threading)
+
+
+def _thread_name(thread: Thread | None, known_name: str | None) -> str:
+    if thread is not None:
+        return str(thread.name)
     if known_name is not None:
         return known_name
     if get_native_id() == os.getpid():
@@ -153,26 +154,41 @@ def _thread_name(known_name: str | None) -> str:
         return ""
 
 
-def describe_thread(known_name: str | None) -> tuple[int, bytes, str] | None:
-    """Return (uuid, encoded TrackDescriptor, name) of the calling thread.
+def _named_thread(thread: Thread | None, name: str) -> ref[Thread] | None:
+    """Return the thread if its name is its attribute `_name`, as native code assumes.
 
-    Returns None if the thread's name is still `known_name`.
+    A subclass may have a property `name` of its own.
+    """
+    has_name = thread is not None and getattr(thread, "_name", None) is name
+    plain = has_name and type(thread).name is sys.modules["threading"].Thread.name
+    return ref(thread) if thread is not None and plain else None
+
+
+def describe_thread(
+    known_name: str | None,
+) -> tuple[int, bytes, str, ref[Thread] | None] | None:
+    """Return (uuid, encoded TrackDescriptor, name, reference) of the calling thread.
+
+    Returns None if the thread's name is still `known_name`. Native code compares the name of the
+    referenced thread by itself, and calls this function only if the name differs.
     """
     postponed.run()
     while soon:
         soon.pop()()
-    name = _thread_name(known_name)
+    thread = _own_thread()
+    name = _thread_name(thread, known_name)
     if name == known_name:
         return None
     tid = get_native_id()
     _native.describe_process()
     parent = _process_uuid
     uuid = tid ^ parent
-    thread = wire.varint_field(_THREAD_PID, os.getpid()) + wire.varint_field(_THREAD_TID, tid)
+    ids = wire.varint_field(_THREAD_PID, os.getpid()) + wire.varint_field(_THREAD_TID, tid)
     if name:
-        thread += wire.bytes_field(_THREAD_NAME, name.encode("utf-8", "replace"))
+        ids += wire.bytes_field(_THREAD_NAME, name.encode("utf-8", "replace"))
     descriptor = wire.varint_field(_UUID, uuid) + wire.varint_field(_PARENT_UUID, parent)
-    return uuid, descriptor + wire.bytes_field(_THREAD, thread), name
+    descriptor += wire.bytes_field(_THREAD, ids)
+    return uuid, descriptor, name, _named_thread(thread, name)
 
 
 _process_uuid = 0
