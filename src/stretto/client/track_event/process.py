@@ -159,9 +159,10 @@ def _named_thread(thread: Thread | None, name: str) -> ref[Thread] | None:
 
     A subclass may have a property `name` of its own.
     """
-    has_name = thread is not None and getattr(thread, "_name", None) is name
-    plain = has_name and type(thread).name is sys.modules["threading"].Thread.name
-    return ref(thread) if thread is not None and plain else None
+    if thread is None or getattr(thread, "_name", None) is not name:
+        return None
+    plain = type(thread).name is sys.modules["threading"].Thread.name
+    return ref(thread) if plain else None
 
 
 def describe_thread(
