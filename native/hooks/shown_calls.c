@@ -41,8 +41,10 @@ static void forget(struct st_shown_calls* s) {
  * before, which may run Python code. */
 static void free_calls(struct st_thread_record* record, bool ended) {
   struct st_shown_calls* s = (struct st_shown_calls*)record;
-  if (ended && s->generation == st_hooks.generation)
+  if (ended && s->generation == st_hooks.generation) {
+    st_shown_refresh(s, UINT64_MAX);
     st_shown_cut(s, 0);
+  }
   forget(s);
   PyMem_RawFree(s->frames);
   PyMem_RawFree(s);
@@ -387,6 +389,7 @@ void st_shown_read_cpu(struct st_shown_calls* s, uint64_t now) {
 
 static void end_calls(struct st_shown_calls* s, uint64_t now) {
   s->now = now;
+  st_shown_refresh(s, now);
   st_shown_write_due(s, now);
   while (s->depth) {
     const struct st_shown_frame* f = &s->frames[s->depth - 1];

@@ -225,7 +225,7 @@ def test_program_with_its_own_profiler_behaves_as_without_a_recorder(oracle, tmp
     script = tmp_path / "program.py"
     script.write_text(OTHER_TOOLS[tool])
     plain = alone(sys.executable, str(script))
-    run = record(tmp_path / "trace", str(script))
+    run = record(tmp_path / "trace", "--ring", str(script))
     assert (run.status, run.stdout) == (plain.status, plain.stdout)
     assert run.stdout in ("True\n", "done\n")
     # Python 3.11 has one profile hook. If the program replaces it, open slices get no END.

@@ -26,17 +26,27 @@ without_shrinking = settings(
 )
 
 
+only_samples = pytest.mark.xfail(
+    sys.version_info < (3, 12),
+    reason="if a busy machine stops the sampler for tens of ms, 3.11 shows a call too short, or "
+    "joins two calls",
+    strict=False,
+)
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("auto")
 
 
+@only_samples
 @settings(without_shrinking, max_examples=3)
 @given(program=PROGRAMS)
 def test_long_calls_are_slices_in_their_callers(folder: Path, program: dict[str, Any]) -> None:
     recorded(folder, program).check_long_calls()
 
 
+@only_samples
 @pytest.mark.thorough
 @settings(without_shrinking, max_examples=examples(8))
 @given(program=PROGRAMS)
@@ -61,11 +71,7 @@ def test_slow_calls_of_a_function_that_was_fast_a_hundred_thousand_times_are_sli
 
 
 @pytest.mark.thorough
-@pytest.mark.xfail(
-    sys.version_info < (3, 12),
-    reason="samples of 50 threads join calls that follow each other",
-    strict=False,
-)
+@only_samples
 def test_calls_of_fifty_threads_above_a_raised_threshold_are_slices(folder: Path) -> None:
     """The calls of 50 threads fill half of the trace's size, so the threshold rises."""
     step = ("f0", 0, 0.026, [("g1", 1, 0.0003, [], "sleep")] * 10, "sleep")
@@ -111,6 +117,7 @@ FEW_CALLS = st.tuples(
 
 
 @needs_events
+@only_samples
 @settings(without_shrinking, max_examples=3)
 @given(durations=FEW_CALLS)
 def test_counts_and_times_add_up_if_no_function_is_switched_off(
