@@ -95,3 +95,37 @@ def test_uncaught_exceptions_and_exceptions_kept_by_gather_are_recorded(
         *[("KeyError: 'qty'", "task")] * 3,
         ("RuntimeError: closed", None),
     ]
+
+
+PROCESSES = """\
+import multiprocessing, sys
+def fails(method): raise ValueError(method)
+def run(method, target, *args):
+    process = multiprocessing.get_context(method).Process(target=target, args=args)
+    process.start()
+    process.join()
+    print(process.exitcode, flush=True)
+if __name__ == "__main__":
+    try:
+        raise KeyError("handled")
+    except KeyError:  # A child of a fork has this exception, too.
+        for method in ("fork", "spawn"):
+            run(method, fails, method)
+            run(method, sys.exit, 3)
+            run(method, len, [])
+"""
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_exception_that_ends_a_process_of_multiprocessing_is_recorded(
+    oracle: Any, tmp_path: Path, mode: str
+) -> None:
+    (tmp_path / "shop.py").write_text(PROCESSES)
+    run = record(tmp_path / "trace", mode, "shop.py", cwd=tmp_path)
+    assert run.stdout.split() == ["1", "3", "0"] * 2
+    loaded = check_trace(oracle, run.trace, complete=False)
+    sql = "select prio, msg, process.name from android_logs join thread using (utid)"
+    assert loaded.query(sql + " join process using (upid) order by ts") == [
+        (7, "ValueError: fork", "shop.py ForkProcess-1"),
+        (7, "ValueError: spawn", "shop.py SpawnProcess-4"),
+    ]

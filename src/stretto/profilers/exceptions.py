@@ -2,14 +2,16 @@
 
 The instant is named after the exception (`KeyError: 'qty'`), and is a log message of the priority
 FATAL. The priority is WARN if the program itself has called `sys.excepthook`, and if a
-`concurrent.futures.Future` or an asyncio task keeps the exception, which the program may never
-retrieve; then the argument `kept_by` is added. An asyncio future's exception is recorded when the
-future is destroyed, if it was never retrieved; that of an event loop's callback when the callback
-fails.
+`concurrent.futures.Future`, a result of a `multiprocessing.Pool` or an asyncio task keeps the
+exception, which the program may never retrieve; then the argument `kept_by` is added. An asyncio
+future's exception is recorded when the future is destroyed, if it was never retrieved; that of an
+event loop's callback when the callback fails. The priority is WARN, too, if the interpreter ignores
+the exception, as that of a `__del__`; then the argument `ignored_in` names the function.
 
-An uncaught exception is recorded in `sys.excepthook` and `threading.excepthook`. If the program has
-set a `sys.excepthook` that doesn't call ours, the uncaught exception of the main thread is recorded
-at exit.
+An uncaught exception is recorded in `sys.excepthook` and `threading.excepthook`, and that of a
+`multiprocessing.Process` in the function that ends the process. If the program has set a
+`sys.excepthook` that doesn't call ours, the uncaught exception of the main thread is recorded at
+exit.
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ from stretto.profilers.task_lanes import is_task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from sys import UnraisableHookArgs
     from threading import ExceptHookArgs
     from types import TracebackType
 
@@ -130,6 +133,32 @@ def _on_uncaught_in_thread(given: ExceptHookArgs) -> None:
         _record(given.exc_type, error, given.exc_traceback)
 
 
+def _on_process_end(*_arguments: object, **_named: object) -> None:
+    """Record the exception that ends a process of `multiprocessing`, if there is one.
+
+    A child of a fork also has the exception that its parent handles. The traceback of that one
+    doesn't begin in the caller, which is `BaseProcess._bootstrap`.
+    """
+    kind, error, trace = sys.exc_info()
+    if category.enabled and kind is not None and trace is not None:
+        caller = sys._getframe(1)  # noqa: SLF001
+        if trace.tb_frame is caller and not isinstance(error, SystemExit):
+            _record(kind, error, trace)
+
+
+def _on_pool_result(_result: object, _index: object, outcome: tuple[bool, object]) -> None:
+    successful, value = outcome
+    if not successful:
+        on_kept(value, "pool")
+
+
+def _on_ignored(given: UnraisableHookArgs) -> None:
+    error, where = given.exc_value, given.object
+    if category.enabled and error is not None:
+        name = getattr(where, "__qualname__", None) or type(where).__qualname__
+        _record(given.exc_type, error, given.exc_traceback, WARN, ignored_in=name)
+
+
 def _at_exit() -> None:
     """Record the main thread's uncaught exception, if our hook was replaced."""
     error = getattr(sys, "last_value", None)
@@ -154,6 +183,12 @@ def install() -> None:
     if not _patches:
         _patches.append(Patch("sys", "excepthook", _on_uncaught))
         _patches.append(Patch("threading", "excepthook", _on_uncaught_in_thread))
+        _patches.append(Patch("sys", "unraisablehook", _on_ignored))
+        _patches.append(Patch("multiprocessing.util", "_exit_function", _on_process_end))
+        _patches.extend(
+            Patch("multiprocessing.pool", f"{result}._set", _on_pool_result)
+            for result in ("ApplyResult", "MapResult", "IMapIterator", "IMapUnorderedIterator")
+        )
         _patches.append(Patch("concurrent.futures._base", "Future.set_exception", _on_future))
         handler = "call_exception_handler"
         _patches.append(Patch("asyncio.base_events", f"BaseEventLoop.{handler}", _on_loop_error))

@@ -12,6 +12,7 @@ import threading
 import traceback
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from multiprocessing.pool import ThreadPool
 
 import pytest
 
@@ -366,7 +367,41 @@ class TestUncaughtExceptions:
         assert [(event.name, event.log[0]) for event in result.events] == [("KeyError: 'x'", 5)]
 
 
+class TestIgnoredExceptions:
+    def test_exception_of_a_destructor_is_a_warning_with_the_name_of_the_destructor(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        class File:
+            def __del__(self) -> None:
+                raise KeyError("closed")
+
+        seen = []
+        monkeypatch.setattr(sys, "unraisablehook", lambda given: seen.append(given.exc_type))
+        original = sys.unraisablehook
+        with recorded("python.exceptions") as result:
+            File()
+        (event,) = result.events
+        assert (event.name, event.log[0]) == ("KeyError: 'closed'", 5)
+        assert event.args["ignored_in"] == File.__del__.__qualname__
+        assert event.location == (__file__, File.__del__.__code__.co_firstlineno + 1)
+        assert seen == [KeyError]
+        assert sys.unraisablehook is original
+
+
 class TestKeptExceptions:
+    def test_exceptions_that_results_of_a_pool_keep_are_recorded(self) -> None:
+        def fails(_item: int) -> None:
+            raise KeyError("qty")
+
+        with recorded("python.exceptions") as result, ThreadPool(1) as pool:
+            for call in (pool.map, pool.imap, pool.imap_unordered):
+                with pytest.raises(KeyError):
+                    list(call(fails, [1]))
+            pool.apply_async(fails, [1]).wait()
+        assert [(event.name, event.args["kept_by"]) for event in result.events] == [
+            ("KeyError: 'qty'", "pool")
+        ] * 4
+
     def test_exception_that_a_future_keeps_is_recorded(self) -> None:
         with recorded("python.exceptions") as result, ThreadPoolExecutor(1) as pool:
             future = pool.submit({}.__getitem__, "qty")

@@ -50,8 +50,9 @@ def parse_rate(text: str) -> int:
     Raises:
         ConfigError: the rate is malformed, or out of range.
     """
-    digits = text.lower().removesuffix("hz")
-    if not digits.isdecimal() or not 1 <= int(digits[:6]) <= MAX_RATE_HZ or len(digits) > 6:
+    digits, unit, rest = text.lower().partition("hz")
+    valid = digits.isdecimal() and len(digits) <= 6 and 1 <= int(digits) <= MAX_RATE_HZ
+    if not valid or not unit or rest:
         raise ConfigError(f"{text!r} is no rate from 1hz to {MAX_RATE_HZ}hz.")
     return 10**9 // int(digits)
 

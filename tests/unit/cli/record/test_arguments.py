@@ -129,6 +129,8 @@ def test_duration_is_rounded_up_to_milliseconds(text, ms):
         (["--duration=-1s", "x.py"], "isn't a time"),
         (["--duration", "5", "x.py"], "'5' isn't a time: give a number and a unit, like 50us"),
         (["--min-duration", "5", "x.py"], "'5' isn't a time: give a number and a unit, like 50us"),
+        (["--sample", "10", "x.py"], "'10' is no rate from 1hz to 20000hz"),
+        (["--sample", "10hzz", "x.py"], "'10hzz' is no rate from 1hz to 20000hz"),
         (["-o"], "expected one argument"),
     ],
 )

@@ -25,10 +25,12 @@ def test_streamed_trace_gets_its_final_name_at_the_end(path):
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
+@pytest.mark.parametrize("name", ["x.json", "x.JSON.gz"])
 @pytest.mark.parametrize("ring", [True, False])
-def test_refusal_of_a_json_name_contains_the_command_that_makes_json(tmp_path, ring):
-    with pytest.raises(CommandError, match=r"`stretto convert \S+/x.pftrace \S+/x.json` makes"):
-        Output(str(tmp_path / "x.json"), ring=ring)
+def test_refusal_of_a_json_name_contains_the_command_that_makes_json(tmp_path, ring, name):
+    command = r"`stretto convert \S+/x.pftrace \S+/x.(json|JSON)` makes"
+    with pytest.raises(CommandError, match=command):
+        Output(str(tmp_path / name), ring=ring)
     assert list(tmp_path.iterdir()) == []
 
 
