@@ -10,6 +10,8 @@ import pytest
 
 from tests.support.recorded import alone, check_trace, record
 
+pytestmark = pytest.mark.thorough
+
 PROGRAM = """\
 import threading, time
 

@@ -21,6 +21,8 @@ from tests.support.commands import DEADLINE_S, Command
 from tests.support.other_user import ROOT_ONLY, as_user, can_be_another_user
 from tests.unit.viewer.test_sdk_config import start, track_events
 
+pytestmark = pytest.mark.thorough
+
 
 class Echo:
     """An echo service on a unix socket."""

@@ -6,6 +6,7 @@ import io
 from collections import defaultdict
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -17,6 +18,8 @@ from stretto.protozero.wire import bytes_field
 from tests.property.test_fxt_records import argument_lists, plausible, texts, words
 from tests.support.examples import examples
 from tests.support.fxt_traces import CLIENT, FxtTrace, exported, imported
+
+pytestmark = pytest.mark.once
 
 steps = st.lists(
     st.tuples(

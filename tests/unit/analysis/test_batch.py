@@ -15,6 +15,8 @@ from stretto.analysis import Batch, BatchError, QueryError, Trace, TraceProcesso
 from stretto.analysis.batch import TABLES
 from tests.support.recorded_events import record
 
+pytestmark = pytest.mark.thorough
+
 category = stretto.Category("test.batch")
 
 

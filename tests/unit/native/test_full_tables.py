@@ -18,6 +18,8 @@ from stretto import _pyhooks
 from tests.support.call_slices import BEGIN, recorded
 from tests.support.recorded_events import record
 
+pytestmark = pytest.mark.thorough
+
 CATEGORY = stretto.Category("test.full_tables")
 
 SEEDS = [0]

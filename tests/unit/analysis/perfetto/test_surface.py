@@ -21,6 +21,8 @@ import stretto
 from tests.support.query_server import serving
 from tests.support.recorded_events import record
 
+pytestmark = pytest.mark.once
+
 OURS = "stretto.analysis.perfetto"
 category = stretto.Category("test.surface")
 
