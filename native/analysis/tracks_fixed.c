@@ -53,7 +53,7 @@ static uint32_t add_row(struct st_tracks* t, const struct st_fixed_track* f,
     cells[ST_TRACK_source_arg_set_id] =
         st_row(st_arg_sets_add(t->arg_sets, s, f->source));
   struct st_cell cpu = owner(f, "cpu");
-  if (cpu.valid && cpu.i < ST_MAX_CPUS)
+  if (cpu.valid && (uint64_t)cpu.i < ST_MAX_CPUS)
     st_cpu_get(t->cpus, (uint32_t)cpu.i);
   if (f->unit)
     cells[ST_TRACK_counter_unit] = st_text(st_intern(s, f->unit));

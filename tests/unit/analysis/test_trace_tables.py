@@ -99,3 +99,10 @@ def test_flow_of_events_of_its_own_links_slices() -> None:
     text += legacy(5, "f", "unscoped_id: 9") + legacy(6, "B")
     assert table(text, "flow", "slice_out", "slice_in") == [(0, 1), (1, 2)]
     assert table(LEGACY_TRACK + legacy(2, "s"), "flow", "id") == []
+
+
+def test_frequency_of_an_invalid_cpu_adds_no_cpu() -> None:
+    event = "generic_kernel_cpu_freq_event { cpu: -1 freq_hz: 5000 }"
+    text = f"packet {{ timestamp: 1 {event} }}"
+    assert table(text, "counter", "value") == [(5.0,)]
+    assert table(text, "cpu", "id") == []
