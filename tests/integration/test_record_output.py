@@ -25,6 +25,12 @@ while time.monotonic() < end: work()
 print('end')
 """
 
+SLOW = """
+import time
+def slow_step(): time.sleep(0.5)  # sleep: few calls, which fill no chunk
+while True: slow_step()
+"""
+
 
 def works_for(seconds: float) -> tuple[str, str]:
     return "-c", WORKS.format(seconds=seconds)
@@ -319,6 +325,21 @@ class TestKilledRecorder:
         self.kill(start("--stream", *works_for(5)))
         part = Path(f"{trace}.part").read_bytes()
         assert "work" in names(check_trace(oracle, part, complete=False))
+
+    def test_snapshot_and_streamed_trace_of_a_killed_recorder_have_the_calls_of_a_slow_program(
+        self, oracle, trace, start
+    ):
+        script = trace.with_name("app.py")
+        script.write_text(SLOW)
+        process = start("--auto", str(script))
+        part, snapshot = Path(f"{trace}.part"), trace.with_name("trace.snapshot-1.pftrace")
+        wait_until(lambda: part.exists() and b"slow_step" in part.read_bytes())
+        process.send_signal(signal.SIGUSR2)
+        wait_until(snapshot.exists)
+        process.kill()
+        process.wait()
+        for path in snapshot, part:
+            assert "slow_step" in names(check_trace(oracle, path.read_bytes(), complete=False))
 
     def test_ring_file_of_a_killed_recorder_is_recovered(self, oracle, trace, start):
         self.kill(start("--buffer", "4mb", *works_for(5)))

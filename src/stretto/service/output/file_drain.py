@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         reader: Reader
         timers: Timers
 
+        def scrape(self) -> None: ...
         def disable(self) -> None: ...
         def fail(self, error: str) -> None: ...
 
@@ -171,10 +172,14 @@ class FileDrain:
         )
 
     def _on_timer(self) -> None:
-        if flushes_before_write(self._session.config):
+        config = self._session.config
+        if flushes_before_write(config):
             self._session.flushes.start(0, PERIODIC, lambda _: self._drain())
-        else:
-            self._drain()
+            return
+        if config.write_flush_mode == _FLUSH_DISABLED:
+            # Otherwise events of slow writers reach the file only when their chunks are full.
+            self._session.scrape()
+        self._drain()
 
     def _drain(self) -> None:
         """Write data of the buffers while the queue has room."""

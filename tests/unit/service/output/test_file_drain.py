@@ -153,13 +153,17 @@ def test_producers_are_flushed_before_a_write(setup, out):
     assert [flags for _, _, flags in producer.flushes] == [0x11]
 
 
-def test_producers_are_not_flushed_before_a_write_if_the_config_disables_it(setup, out):
+def test_producers_are_scraped_before_a_write_if_the_config_disables_flushes(setup, out):
     producer, _ = start(setup, out, write_flush_mode=DISABLED)
-    producer.writer("ds").write(event("in hand"))
+    writer = producer.writer("ds")
+    writer.write(event("one"))
     setup.advance(100)
-    assert out.packets()
-    assert out.texts() == []
+    assert out.texts() == ["one"]
+    writer.write(event("two"))
+    setup.advance(100)
+    assert out.texts() == ["one", "two"]
     assert not producer.flushes
+    assert "all_data_sources_flushed" not in events(out.packets())
 
 
 def flushes_in(setup, out, milliseconds, **fields):
