@@ -1,5 +1,7 @@
 #include "hooks/task_lives.h"
 
+#include <pthread.h>
+
 #include "hooks/lives.h"
 #include "hooks/tracer.h"
 
@@ -229,6 +231,15 @@ static PyObject* task_exits(PyObject* Py_UNUSED(module), PyObject* task) {
   Py_RETURN_NONE;
 }
 
+/* In the child of a fork: the parent writes the numbers of its tasks. */
+static void forget_numbers(void) {
+  tasks.too_short = tasks.over_limit = 0;
+}
+
+static void watch_forks(void) {
+  pthread_atfork(NULL, NULL, forget_numbers);
+}
+
 static PyObject* watch_tasks(PyObject* Py_UNUSED(module), PyObject* args) {
   PyObject *look, *end, *failed, *find;
   int every;
@@ -241,6 +252,8 @@ static PyObject* watch_tasks(PyObject* Py_UNUSED(module), PyObject* args) {
     Py_CLEAR(find_tasks);
     Py_RETURN_NONE;
   }
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, watch_forks);
   if (!st_lives_watch(&tasks, look, end, TASKS_PER_SECOND, every))
     return NULL;
   watched_since = st_hooks.api->now();

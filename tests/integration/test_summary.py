@@ -48,3 +48,26 @@ def test_summary_has_the_figures_of_the_recording(options: list[str], tmp_path: 
     assert shown.status == 0, shown.stderr
     assert figures(shown.stdout) == figures(run.stderr)
     assert "--ring" not in options or len(figures(run.stderr)) > 1
+
+
+TASKS = """
+import asyncio, os, sys
+async def sleeps(): await asyncio.sleep(.1)  # sleep: long enough for a lane
+async def main(): await asyncio.gather(*(sleeps() for _ in range(5000)))
+asyncio.run(main())
+if os.fork() == 0:
+    sys.exit()
+os.wait()
+"""
+
+
+def test_summaries_and_losses_count_the_tasks_without_a_lane(tmp_path: Path) -> None:
+    run = record(tmp_path / "t.pftrace", "-c", TASKS)
+    assert run.status == 0, run.stderr
+    (said,) = re.findall(r"not followed: \d+: ([\d,]+) tasks without a lane: 250 a", run.stderr)
+    stretto = (sys.executable, "-m", "stretto")
+    shown = alone(*stretto, "summary", str(run.path))
+    assert "not followed: tasks without a lane: `--ask losses` counts them" in shown.stdout
+    query = ("query", "--engine", "sqlite", "--format", "csv", "--ask", "losses")
+    rows = alone(*stretto, *query, str(run.path)).stdout.splitlines()
+    assert f"tasks without a lane,,data_loss,{said.replace(',', '')}" in rows

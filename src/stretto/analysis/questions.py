@@ -103,7 +103,11 @@ from android_logs l left join thread t using (utid) order by l.ts""",
         "what was lost, and what went wrong",
         """
 select name, idx, severity, value from stats
-where severity in ('error', 'data_loss') and value > 0 order by name""",
+where severity in ('error', 'data_loss') and value > 0
+union all
+select name, null, 'data_loss', sum(cast(extract_arg(arg_set_id, 'debug.too_many') as int))
+from slice where name = 'tasks without a lane' and category = 'python.asyncio' group by name
+order by name""",
     ),
 }
 """The questions by name."""

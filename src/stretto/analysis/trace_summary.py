@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 FUNCTIONS = "python.functions"
 """The category of function calls."""
+LEFT_OUT = ("python.asyncio", "tasks without a lane")
+"""The category and name of the instants that count tasks for which there were too many lanes."""
 
 
 class Times(NamedTuple):
@@ -46,6 +48,7 @@ class Summary(NamedTuple):
         lanes: Threads and other tracks; `category` is the process, `name` the thread or track.
         statistics: The sum of each statistic's values.
         unread: What the importer left out: number and reason.
+        not_followed: What the recording left out.
     """
 
     seconds: float
@@ -56,6 +59,7 @@ class Summary(NamedTuple):
     lanes: list[Times]
     statistics: dict[str, int]
     unread: list[tuple[int, str]]
+    not_followed: list[str]
 
 
 def _dicts(importer: _native.TraceImporter, table: str) -> list[dict[str, Any]]:
@@ -95,6 +99,7 @@ def summarize(importer: _native.TraceImporter) -> Summary:
         _times(row)._replace(category=names[row[2]][0], name=names[row[2]][1])
         for row in importer.slice_totals("track")[2]
     ]
+    left_out = any((times.category, times.name) == LEFT_OUT for times in by_name)
     times_of = {row["name"]: row["int_value"] for row in _dicts(importer, "metadata")}
     started, disabled = times_of.get("tracing_started_ns"), times_of.get("tracing_disabled_ns")
     sums = statistics(importer)
@@ -110,4 +115,5 @@ def summarize(importer: _native.TraceImporter) -> Summary:
         lanes=sorted(lanes, key=lambda times: -times.total),
         statistics=sums,
         unread=[(sums[name], text) for name, text in UNREAD.items() if sums[name]],
+        not_followed=[f"{LEFT_OUT[1]}: `--ask losses` counts them"] if left_out else [],
     )

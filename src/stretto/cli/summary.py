@@ -147,7 +147,13 @@ _NUMBERS = {*_TIMES, "busy", "cpu"}
 def _facts(contents: Contents, found: Summary) -> str:
     streamed = bool(found.statistics.get("stretto_write_into_file"))
     lines = [
-        summary(contents, _trace_stats(found), (), _kept(contents, found), streamed=streamed),
+        summary(
+            contents,
+            _trace_stats(found),
+            found.not_followed,
+            _kept(contents, found),
+            streamed=streamed,
+        ),
         f"  time: {found.seconds:.3f} s from the first to the last event",
         *(f"  unread: {line}" for line in _unread(found)),
     ]
@@ -201,7 +207,8 @@ def _as_json(contents: Contents, found: Summary, limit: int | None) -> str:
         "processes": len(contents.processes),
         "threads": len(contents.threads),
         "seconds": found.seconds,
-        "losses": losses(contents, _trace_stats(found), kept, streamed=streamed),
+        "losses": losses(contents, _trace_stats(found), kept, streamed=streamed)
+        + found.not_followed,
         "unread": _unread(found),
         "functions": _objects(found.functions, limit),
         "slices": _objects(found.slices, limit),

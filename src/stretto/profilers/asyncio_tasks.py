@@ -36,6 +36,12 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+TOO_MANY = "tasks without a lane"
+"""The instant that counts them in the trace, if their number was too large."""
+
+_too_many = 0  # The number of such tasks in the last session.
+
+
 def _awaiters(future: Any) -> Iterator[Task[Any]]:
     """Return the tasks that wait for a future, from asyncio's own call graph."""
     for awaiter in getattr(future, "_asyncio_awaited_by", None) or ():  # CPython 3.14 and later
@@ -119,10 +125,17 @@ def _failed(error: object) -> None:
 
 def write_pending() -> None:
     """Write the tasks that are not done, at the end of a session or of the process."""
-    short, over_limit = _pyhooks.look_at_tasks()
-    if short or over_limit:
-        arguments = {"too_short": short, "too_many": over_limit}
-        category.instant("tasks without a lane", track=Lane.group, args=arguments)
+    global _too_many
+    short, _too_many = _pyhooks.look_at_tasks()
+    if short or _too_many:
+        name = TOO_MANY if _too_many else f"short {TOO_MANY}"
+        arguments = {"too_short": short, "too_many": _too_many}
+        category.instant(name, track=Lane.group, args=arguments)
+
+
+def problems() -> list[str]:
+    """Return a line about tasks that have no lane, after the end of the last session."""
+    return [f"{_too_many:,} {TOO_MANY}: 250 a second have one (--full: all)"] if _too_many else []
 
 
 _lanes: list[Patch] = []

@@ -243,6 +243,8 @@ def _disconnect(workspace: Workspace) -> None:
         _fork_socket.close()
     if lost := _lost_events():
         problems.append(f"{lost:,} events were lost: the shared memory was full")
+    if tasks := sys.modules.get("stretto.profilers.asyncio_tasks"):
+        problems += tasks.problems()
     if problems:
         workspace.note(problems)
 
