@@ -74,6 +74,7 @@ bool st_c_call_begins(struct st_shown_calls* s, uint64_t frame,
   PyObject* name = st_c_function_name(callable);
   Py_XSETREF(site->name, Py_XNewRef(name));
   st_shown_note_event(s, now);
+  st_shown_note_wait(s);
   if (c->depth == ST_OPEN_C_CALLS)
     st_shown_cut_c_calls(s, 0);
   c->open[c->depth++] = (struct st_c_call){
@@ -96,6 +97,7 @@ void st_c_call_ends(struct st_shown_calls* s, uint64_t frame, uint64_t now) {
     bool is_long = now - call.begin >= ST_LONG_C_CALL_NS;
     call.site->short_row = is_long ? 0 : call.site->short_row + 1;
     st_shown_note_event(s, now);
+    st_shown_note_wait_end(s);
     if (is_long) {
       st_shown_settle(s, frame);
       write_reported(s, &call, now);

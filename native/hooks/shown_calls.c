@@ -68,6 +68,7 @@ static void begin_generation(struct st_shown_calls* s, uint64_t native_id) {
   /* A fork changes the thread id, so it is stored again here. */
   s->native_id = native_id;
   s->last_event = s->last_sample_time = 0;
+  s->run = (struct st_run){0};
   s->last_sample = NULL;
   s->busy = false;
   s->generation = st_hooks.generation;
@@ -402,10 +403,36 @@ void st_shown_end_all(uint64_t now) {
   st_shown_visit(end_calls, now);
 }
 
+/* Adds the time since the last event to the run of the thread. */
+static void add_run(struct st_shown_calls* s, uint64_t now) {
+  uint64_t ns = now - s->last_event;
+  uint64_t random = (uint32_t)now * 0x9E3779B1U >> 8;
+  if (!s->depth || !s->last_event)
+    return;
+  s->run.ns += ns;
+  if (random * s->run.ns >> 24 < ns)
+    s->run.record = s->frames[s->depth - 1].record;
+}
+
+static void publish_run(struct st_shown_calls* s, struct st_code_record* r) {
+  if (s->last_sample)
+    atomic_store_explicit(&s->last_sample->ran, r, memory_order_relaxed);
+}
+
 void st_shown_note_event(struct st_shown_calls* s, uint64_t now) {
+  add_run(s, now);
   s->last_event = now;
   if (s->last_sample)
     atomic_fetch_add_explicit(&s->last_sample->events, 1, memory_order_relaxed);
+  publish_run(s, NULL);
+}
+
+void st_shown_note_wait(struct st_shown_calls* s) {
+  publish_run(s, s->run.record);
+}
+
+void st_shown_note_wait_end(struct st_shown_calls* s) {
+  s->run = (struct st_run){0};
 }
 
 static bool calls(uint64_t caller, uint64_t code, uint64_t frame,

@@ -79,9 +79,9 @@ struct st_shown_frame {
  * consistent stores.  It clears `until` before it sets `thread_id`, so a thread
  * that finds its own id there never reads the `until` of an earlier thread.
  *
- * The thread itself writes `events`, with relaxed order.  If the sampling
- * thread misses the last event, it treats the stack as unchanged for one more
- * period. */
+ * The thread itself writes `events` and `ran`, with relaxed order.  If the
+ * sampling thread misses the last event, it treats the stack as unchanged for
+ * one more period. */
 struct st_last_sample {
   _Atomic uint64_t thread_id;
   /* The time until which the stack of the thread was unchanged. */
@@ -89,6 +89,17 @@ struct st_last_sample {
   /* How many events the thread has had.  If there was an event after the last
    * sample, the thread's stack may differ from that sample. */
   _Atomic uint64_t events;
+  /* The function in which the thread ran before the call of a C function in
+   * which it waits now; NULL if no such call was reported. */
+  _Atomic(struct st_code_record*) ran;
+};
+
+/* The time that the thread ran since its last wait, and the function of one
+ * part of it.  Each part is chosen with a probability that is proportional to
+ * its length. */
+struct st_run {
+  uint64_t ns;
+  struct st_code_record* record;
 };
 
 struct st_c_call {
@@ -139,6 +150,7 @@ struct st_shown_calls {
   struct st_c_calls c_calls;
   struct st_collection collection;
   struct st_cpu_time cpu;
+  struct st_run run;
   /* Whether the thread is handling an event, perhaps waiting without the
    * GIL. */
   bool busy;
@@ -203,6 +215,10 @@ void st_shown_settle(struct st_shown_calls* s, uint64_t frame);
 void st_shown_collection_ends(struct st_shown_calls* s, uint64_t now);
 /* Notes that an event of the thread happens now: its stack may change. */
 void st_shown_note_event(struct st_shown_calls* s, uint64_t now);
+/* Notes that the thread may wait from now on, or that this wait has ended.  Each
+ * follows st_shown_note_event(). */
+void st_shown_note_wait(struct st_shown_calls* s);
+void st_shown_note_wait_end(struct st_shown_calls* s);
 /* Returns the CPU time to write at the end of a call.  `begin_cpu` is the CPU
  * time at the begin of the call.  If it is unknown, it is 0, and so is the
  * result. */

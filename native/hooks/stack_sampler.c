@@ -119,6 +119,7 @@ static struct known_thread* get_known(const struct st_stack_thread* thread) {
   k->same = INT_MAX;
   k->time = k->cpu_ns = k->wait_end = 0;
   k->waits = false;
+  atomic_store(&k->shared.ran, NULL);
   atomic_store(&k->shared.until, last_walk);
   atomic_store(&k->shared.thread_id, thread_id);
   return k;
@@ -149,8 +150,10 @@ static void add(_Atomic uint64_t* sum, uint64_t value) {
 }
 
 /* Returns the totals of a function, and makes them on first use.  Returns NULL
- * if there is no room. */
+ * if the function is unknown or not recorded, or if there is no room. */
 static struct st_function_totals* totals_of(struct st_code_record* r) {
+  if (!r || atomic_load(&r->state) == ST_CODE_NEVER)
+    return NULL;
   if (!r->totals) {
     uint64_t line = (uint64_t)((PyCodeObject*)r->code)->co_firstlineno;
     r->totals = st_totals_add(r->name, r->file, line);
@@ -159,27 +162,35 @@ static struct st_function_totals* totals_of(struct st_code_record* r) {
   return st_totals_at(r->totals);
 }
 
-/* Adds the time since the last sample to each function on the thread's stack:
- * `ran` of it on a CPU, `waited` not. */
+/* Adds running time to a function: to a recursive one only once in a round. */
+static void add_time(struct st_code_record* r, uint64_t ran, uint64_t round) {
+  struct st_function_totals* t = r && r->round != round ? totals_of(r) : NULL;
+  if (!t)
+    return;
+  r->round = round;
+  add(&t->time_ns, ran);
+}
+
+/* Adds the time since the last sample to the functions on the thread's stack:
+ * `ran` of it on a CPU, `waited` not.  If the thread waits now, and it is known
+ * where it ran before, `ran` is the own time of that function. */
 static void add_times(const struct known_thread* k, uint64_t ran,
                       uint64_t waited) {
   static uint64_t count;
+  struct st_code_record* innermost =
+      k->depth > 0 ? st_code_record_find(k->frames[0].code) : NULL;
+  struct st_code_record* before =
+      ran / 8 < waited ? atomic_load(&k->shared.ran) : NULL;
+  struct st_function_totals* waits = totals_of(innermost);
+  struct st_function_totals* runs = totals_of(before ? before : innermost);
+  if (waits)
+    add(&waits->waiting_ns, waited);
+  if (runs)
+    add(&runs->own_ns, ran);
   count++;
-  for (int i = 0; i < k->depth; i++) {
-    struct st_code_record* r = st_code_record_find(k->frames[i].code);
-    if (!r || r->round == count)
-      continue;
-    r->round = count; /* A recursive function is counted once in each round. */
-    struct st_function_totals* t =
-        atomic_load(&r->state) == ST_CODE_NEVER ? NULL : totals_of(r);
-    if (!t)
-      continue;
-    add(&t->time_ns, ran);
-    if (i > 0)
-      continue;
-    add(&t->own_ns, ran);
-    add(&t->waiting_ns, waited);
-  }
+  add_time(before, ran, count);
+  for (int i = 0; i < k->depth; i++)
+    add_time(st_code_record_find(k->frames[i].code), ran, count);
 }
 
 /* Finds the calls that may be new where the interpreter reports no calls. */

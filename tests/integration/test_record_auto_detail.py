@@ -115,6 +115,40 @@ def test_summary_has_the_functions_of_children_however_they_end(folder: Path, ca
     assert "work (works.py:" in lines["with what they call"]
 
 
+BRIEF_RUNS = """
+import sys, time
+hooks = sys.modules["stretto._pyhooks"]
+
+def inner():
+    for i in range(20_000): pass
+
+def task():
+    time.sleep(0.002)  # sleep: the wait of this test
+    inner()
+
+def inner_ran_most():
+    own = {each[0]: each[5] for each in hooks.totals()["functions"]}
+    return own.get("inner", 0) > 2 * own.get("task", 0)
+
+for _ in range(300):
+    task()
+for _ in range(3000):
+    if inner_ran_most():
+        break
+    task()
+"""
+
+
+@needs_events
+def test_cpu_time_before_a_wait_is_not_that_of_the_function_that_waits(folder: Path) -> None:
+    script = folder / "brief_runs.py"
+    script.write_text(BRIEF_RUNS)
+    run = record(folder / "brief_runs.pftrace", "--auto", str(script))
+    lines = dict(line.strip().partition(": ")[::2] for line in run.stderr.splitlines())
+    assert lines["running in"].startswith("inner (brief_runs.py:"), run.stderr
+    assert lines["waiting in"].startswith("task (brief_runs.py:"), run.stderr
+
+
 def test_summary_has_the_functions_of_a_program_that_still_runs(folder: Path) -> None:
     script = folder / "still_works.py"
     trace = str(folder / "still_works.pftrace")  # The file has this name after the recording.

@@ -55,7 +55,8 @@ class _Merged:
     def text(self, nanoseconds: int) -> str:
         function = self.function
         place = f"{os.path.basename(function.file)}:{function.line}"
-        calls = "calls not counted" if self.calls is None else plural(self.calls, "call")
+        calls = plural(self.calls, "call") if self.calls else "no call has ended"
+        calls = "calls not counted" if self.calls is None else calls
         return f"{function.name} ({place}) {time_text(nanoseconds)}, {calls}"
 
 

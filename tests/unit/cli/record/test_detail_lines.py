@@ -63,6 +63,11 @@ def test_installed_functions_are_named_if_the_program_has_none_of_its_own() -> N
     )
 
 
+def test_function_without_a_complete_call_has_no_number_of_calls() -> None:
+    loops = ProcessTotals(7, {}, [FunctionTotals("loop", "job.py", 3, 0, MS, MS, 0)])
+    assert lines_of(loops)["running in"] == "loop (job.py:3) 1 ms, no call has ended"
+
+
 def test_line_of_stack_samples_is_that_of_the_process_with_the_longest_period() -> None:
     rare = ProcessTotals(8, {"period_ns": 3 * MS, "longest_gap_ns": 12 * MS}, [])
     often = ProcessTotals(9, {"period_ns": 2 * MS, "longest_gap_ns": 5 * MS}, [])
