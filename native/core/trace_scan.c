@@ -12,8 +12,10 @@ static void scan_interned(struct st_trace_scan* s,
   struct st_field f;
   st_decoder_init(&d, data->data, data->size);
   while (st_decoder_next(&d, &f)) {
+    if (f.number == ST_FIELD_INTERNED_DATA_LOG_MESSAGE_BODY)
+      s->log_texts++;
     if (f.number == ST_FIELD_INTERNED_DATA_SOURCE_LOCATIONS &&
-        f.wire_type == ST_WIRE_DELIMITED)
+        f.wire_type == ST_WIRE_DELIMITED && s->on_location)
       s->on_location(s->context, f.data, f.size);
   }
 }
@@ -30,8 +32,7 @@ static void scan_packet(struct st_trace_scan* s, const uint8_t* data,
     bool delimited = f.wire_type == ST_WIRE_DELIMITED;
     if (f.number == ST_FIELD_TRACE_PACKET_TRACK_EVENT)
       s->track_events += delimited;
-    else if (f.number == ST_FIELD_TRACE_PACKET_INTERNED_DATA && delimited &&
-             s->on_location)
+    else if (f.number == ST_FIELD_TRACE_PACKET_INTERNED_DATA && delimited)
       scan_interned(s, &f);
     else if (f.number == ST_FIELD_TRACE_PACKET_TRACK_DESCRIPTOR && delimited &&
              s->on_descriptor)

@@ -19,6 +19,7 @@ struct st_trace_scan {
   uint64_t packets;
   uint64_t track_events;
   uint64_t drops;
+  uint64_t log_texts; /* The interned texts of log messages. */
   /* The events of a sequence can only be read after a packet that starts the
    * incremental state of the sequence.  This is the boot time in ns of the
    * earliest such packet in the trace; UINT64_MAX if there is none. */

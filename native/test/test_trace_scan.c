@@ -66,12 +66,15 @@ static void source_locations_are_found(void) {
   uint8_t* p = st_put_bytes_field(data, ST_FIELD_INTERNED_DATA_SOURCE_LOCATIONS,
                                   "shop.py", 7);
   p = st_put_bytes_field(p, ST_FIELD_INTERNED_DATA_EVENT_NAMES, "name", 4);
+  p = st_put_bytes_field(p, ST_FIELD_INTERNED_DATA_LOG_MESSAGE_BODY, "a", 1);
   *p = 0;
   size = 0;
   add_packet(ST_FIELD_TRACE_PACKET_INTERNED_DATA, (const char*)data);
   add_packet(ST_FIELD_TRACE_PACKET_TRACK_DESCRIPTOR, "one");
   size_t parsed;
-  CHECK_EQ(scan(size, &parsed).packets, 2);
+  struct st_trace_scan counted = scan(size, &parsed);
+  CHECK_EQ(counted.packets, 2);
+  CHECK_EQ(counted.log_texts, 1);
   CHECK_EQ(descriptors, 1);
   struct st_trace_scan s = {.on_location = on_descriptor, .context = last};
   descriptors = 0;

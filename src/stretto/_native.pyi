@@ -1044,11 +1044,11 @@ def tokenize(data: bytes | bytearray | memoryview, /) -> tuple[int, int]:
 
 def scan_trace(
     data: bytes | bytearray | memoryview, /
-) -> tuple[int, int, int, int, list[bytes], list[bytes]]:
+) -> tuple[int, int, int, int, int, list[bytes], list[bytes]]:
     """Return the contents of a trace.
 
-    They are (track events, drops, time, bytes parsed, packets compressed by deflate,
-    TrackDescriptors).
+    They are (track events, drops, time, interned texts of log messages, bytes parsed, packets
+    compressed by deflate, TrackDescriptors).
 
     The time is the timestamp of the first packet after which the events of some sequence can be
     read; 2**64 - 1 if there is no such packet. A drop is a place where events are missing because

@@ -24,7 +24,7 @@ def test_slice_of_a_call_has_its_arguments_and_its_result(tmp_path: Path, oracle
     script.write_text(PROGRAM)
     run = record(tmp_path / "trace", "--log-args", "--log-result", str(script))
     assert run.status == 0, run.stderr
-    assert "command lines (--no-args), log records (--no-logs), arguments or res" in run.stderr
+    assert "private: the trace holds command lines (--no-args), arguments or res" in run.stderr
     sql = "select key, display_value from slice join args using (arg_set_id) where name = 'sell'"
     found = dict(check_trace(oracle, run.trace).query(sql))
     assert {key: value for key, value in found.items() if key.startswith("debug.")} == {

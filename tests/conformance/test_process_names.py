@@ -114,7 +114,8 @@ def test_no_args_option_leaves_out_the_arguments_on_command_lines(
 ) -> None:
     script = tmp_path / "job.py"
     script.write_text(
-        "import subprocess, sys\nsubprocess.run([sys.executable, '-c', 'secret = 1'])"
+        "import subprocess, sys\nsubprocess.run([sys.executable, '-c', 'secret = 1'])\n"
+        "import logging; logging.warning('late')"
     )
     run = record(tmp_path / "trace", "--no-args", str(script), "--password=secret")
     assert run.status == 0, run.stderr

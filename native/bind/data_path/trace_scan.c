@@ -81,9 +81,10 @@ static PyObject* scan_trace(PyObject* Py_UNUSED(module), PyObject* data) {
     Py_XDECREF(found.descriptors);
     return NULL;
   }
-  return Py_BuildValue("KKKnNN", (unsigned long long)scan.track_events,
+  return Py_BuildValue("KKKKnNN", (unsigned long long)scan.track_events,
                        (unsigned long long)scan.drops,
-                       (unsigned long long)scan.first_ns, (Py_ssize_t)parsed,
+                       (unsigned long long)scan.first_ns,
+                       (unsigned long long)scan.log_texts, (Py_ssize_t)parsed,
                        found.compressed, found.descriptors);
 }
 

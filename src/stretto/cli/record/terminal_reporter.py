@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+from stretto.cli.record.arguments import PRIVATE
 from stretto.cli.record.detail_lines import detail_lines
 from stretto.cli.record.progress import Progress
 from stretto.cli.record.summary import kept_text, summary, whereabouts
@@ -70,8 +71,11 @@ class TerminalReporter:
             text = "\n".join([text, *detail_lines(result)])
         if result.profiles:
             text = "\n".join([text, *_sample_lines(result.profiles)])
-        if self._private:
-            text += f"\n  private: the trace holds {', '.join(self._private)}"
+        private = list(self._private)
+        if contents is not None and not contents.log_texts and PRIVATE["no_logs"] in private:
+            private.remove(PRIVATE["no_logs"])
+        if private:
+            text += f"\n  private: the trace holds {', '.join(private)}"
         if result.size is not None:  # If it is None, saving failed.
             text = f"{text}\n{whereabouts(result.path, result.size, result.seconds)}"
         self._print_above(text)

@@ -17,6 +17,7 @@ class Contents:
     Attributes:
         events: number of track events.
         drops: number of gaps, where packets were dropped because shared memory was full.
+        log_texts: number of interned texts of log messages; 0 without log messages.
         first_ns: the time at which the events begin, in ns of the boot-time clock; 2**64 - 1
             without events.
         processes: pids of the processes in the trace.
@@ -26,6 +27,7 @@ class Contents:
     def __init__(self) -> None:
         self.events = 0
         self.drops = 0
+        self.log_texts = 0
         self.first_ns = (1 << 64) - 1
         self.processes: set[int] = set()
         self.threads: set[tuple[int, int]] = set()
@@ -43,7 +45,7 @@ class Contents:
         Returns:
             The size of the packets in bytes.
         """
-        events, drops, first_ns, parsed, compressed, descriptors = _native.scan_trace(data)
+        events, drops, first_ns, texts, parsed, compressed, found = _native.scan_trace(data)
         for packets in compressed if inflate else ():
             import zlib  # Few traces have compressed packets.
 
@@ -51,7 +53,8 @@ class Contents:
         self.first_ns = min(self.first_ns, first_ns)
         self.events += events
         self.drops += drops
-        for descriptor in set(descriptors) - self._seen:
+        self.log_texts += texts
+        for descriptor in set(found) - self._seen:
             self._seen.add(descriptor)
             self._add_descriptor(TrackDescriptor.decode(descriptor))
         return parsed
