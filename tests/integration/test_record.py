@@ -18,6 +18,19 @@ print(__file__, sys.orig_argv[1:], sys.warnoptions, os.open(os.devnull, 0))
 print("on standard error", file=sys.stderr)
 """
 PACKAGE = {"pkg/__init__.py": "", "pkg/__main__.py": "import sys\nprint(__package__, sys.argv[1:])"}
+HELD = """
+class Held:
+    def __del__(self):
+        print("finalized", flush=True)
+
+class Cycle:
+    pass
+
+held = Held()
+cycle = Cycle()
+cycle.itself, cycle.held = cycle, Held()
+"""
+
 FAILS = "def inner(): raise ValueError('why')\ndef outer(): inner()\nouter()\n"
 
 
@@ -72,6 +85,12 @@ class TestUnchangedBehaviour:
 
     def test_code_option_behaves_as_without_a_recorder(self, tmp_path, trace):
         self.same(trace, "-c", "import sys; print(sys.argv, sys.path)", "-o", "y", cwd=tmp_path)
+
+    def test_objects_that_live_until_the_exit_are_finalized_as_without_a_recorder(
+        self, tmp_path, trace
+    ):
+        (tmp_path / "held.py").write_text(HELD)
+        assert self.same(trace, "held.py", cwd=tmp_path).stdout == "finalized\n" * 2
 
     @pytest.mark.parametrize("status", [0, 1, 3, 255])
     def test_exit_status_is_the_same_as_without_a_recorder(self, tmp_path, trace, status):

@@ -35,6 +35,8 @@ _is_system = False
 _service = ""
 _name = ""
 _fork_socket: ForkSocket | None = None
+_frozen = 0
+"""The number of objects that were frozen when the program started."""
 
 
 def start() -> None:
@@ -44,6 +46,7 @@ def start() -> None:
     workspaces of both recorders. Each workspace has a sitecustomize module, and both modules call
     this function. The environment names the inner recorder, which records the process.
     """
+    global _frozen
     if _fork_socket is not None:
         return
     workspace = Workspace.from_environment()
@@ -57,6 +60,7 @@ def start() -> None:
         _start(workspace)
     finally:
         gc.freeze()
+        _frozen = gc.get_freeze_count()
         if was_enabled:
             gc.enable()
 
@@ -228,6 +232,10 @@ def _end(workspace: Workspace) -> None:
         _end_unconnected()
     else:
         _disconnect(workspace)
+    # `__main__` is frozen, too. Only if the interpreter's last collection visits it, `__del__` of
+    # the program's objects is called. What the program itself has frozen stays so.
+    if gc.get_freeze_count() <= _frozen:
+        gc.unfreeze()
 
 
 def _disconnect(workspace: Workspace) -> None:
