@@ -152,10 +152,18 @@ def _on_pool_result(_result: object, _index: object, outcome: tuple[bool, object
         on_kept(value, "pool")
 
 
+def _function_of(given: UnraisableHookArgs) -> str:
+    """Return the name of the function whose exception the interpreter ignores."""
+    where = given.object
+    if where is None and given.exc_traceback is not None:  # For destructors, from 3.14 on.
+        return given.exc_traceback.tb_frame.f_code.co_qualname
+    return getattr(where, "__qualname__", None) or type(where).__qualname__
+
+
 def _on_ignored(given: UnraisableHookArgs) -> None:
-    error, where = given.exc_value, given.object
+    error = given.exc_value
     if category.enabled and error is not None:
-        name = getattr(where, "__qualname__", None) or type(where).__qualname__
+        name = _function_of(given)
         _record(given.exc_type, error, given.exc_traceback, WARN, ignored_in=name)
 
 
