@@ -9,7 +9,7 @@ event loop's callback when the callback fails. The priority is WARN, too, if the
 the exception, as that of a `__del__`; then the argument `ignored_in` names the function.
 
 An uncaught exception is recorded in `sys.excepthook` and `threading.excepthook`, and that of a
-`multiprocessing.Process` in the function that ends the process. If the program has set a
+`multiprocessing.Process` when that prints it. If the program has set a
 `sys.excepthook` that doesn't call ours, the uncaught exception of the main thread is recorded at
 exit.
 """
@@ -134,16 +134,17 @@ def _on_uncaught_in_thread(given: ExceptHookArgs) -> None:
 
 
 def _on_process_end(*_arguments: object, **_named: object) -> None:
-    """Record the exception that ends a process of `multiprocessing`, if there is one.
+    """Record the exception that ends a process of `multiprocessing`, which prints it.
 
     A child of a fork also has the exception that its parent handles. The traceback of that one
     doesn't begin in the caller, which is `BaseProcess._bootstrap`.
     """
+    caller = sys._getframe(1)  # noqa: SLF001
+    if not category.enabled or caller.f_code.co_name != "_bootstrap":
+        return
     kind, error, trace = sys.exc_info()
-    if category.enabled and kind is not None and trace is not None:
-        caller = sys._getframe(1)  # noqa: SLF001
-        if trace.tb_frame is caller and not isinstance(error, SystemExit):
-            _record(kind, error, trace)
+    if kind is not None and trace is not None and trace.tb_frame is caller:
+        _record(kind, error, trace)
 
 
 def _on_pool_result(_result: object, _index: object, outcome: tuple[bool, object]) -> None:
@@ -192,7 +193,7 @@ def install() -> None:
         _patches.append(Patch("sys", "excepthook", _on_uncaught))
         _patches.append(Patch("threading", "excepthook", _on_uncaught_in_thread))
         _patches.append(Patch("sys", "unraisablehook", _on_ignored))
-        _patches.append(Patch("multiprocessing.util", "_exit_function", _on_process_end))
+        _patches.append(Patch("traceback", "print_exc", _on_process_end))
         _patches.extend(
             Patch("multiprocessing.pool", f"{result}._set", _on_pool_result)
             for result in ("ApplyResult", "MapResult", "IMapIterator", "IMapUnorderedIterator")
