@@ -21,8 +21,6 @@ enum {
   STATE_EVENT_PRIORITY = 5,
   RENAME_TID = 1,
   RENAME_COMM = 2,
-  TREE_PROCESSES = 1,
-  TREE_THREADS = 2,
   PROCESS_PID = 1,
   PROCESS_PARENT = 2,
   PROCESS_CMDLINE = 3,
@@ -173,15 +171,16 @@ static void parse_rename(struct st_importer* m, const struct message* event) {
     st_process_set_name(&m->processes, t->upid, name, true);
 }
 
-static void parse_process(struct st_importer* m, const struct message* p) {
-  struct st_field cmdline = p->fields[PROCESS_CMDLINE];
+static void parse_process(struct st_importer* m, struct st_field process) {
+  struct message p = decode(process.data, process.size);
+  struct st_field cmdline = p.fields[PROCESS_CMDLINE];
   if (!cmdline.data)
     return;
   struct st_table* t = &m->storage.tables[ST_PROCESS_TABLE];
   uint32_t parent =
-      st_process_seen(&m->processes, (int64_t)p->fields[PROCESS_PARENT].value);
+      st_process_seen(&m->processes, (int64_t)p.fields[PROCESS_PARENT].value);
   uint32_t upid =
-      st_process_seen(&m->processes, (int64_t)p->fields[PROCESS_PID].value);
+      st_process_seen(&m->processes, (int64_t)p.fields[PROCESS_PID].value);
   st_table_set(t, upid, ST_PROCESS_parent_upid, st_int(parent));
   st_table_set(t, upid, ST_PROCESS_cmdline, st_text(text_of(m, cmdline)));
   const uint8_t* space = memchr(cmdline.data, ' ', cmdline.size);
@@ -190,33 +189,17 @@ static void parse_process(struct st_importer* m, const struct message* p) {
   st_process_set_name(&m->processes, upid, text_of(m, cmdline), true);
 }
 
-static void parse_thread(struct st_importer* m, const struct message* t) {
+static void parse_thread(struct st_importer* m, struct st_field thread) {
+  struct message t = decode(thread.data, thread.size);
   uint32_t upid =
-      st_process_seen(&m->processes, (int64_t)t->fields[THREAD_PID].value);
+      st_process_seen(&m->processes, (int64_t)t.fields[THREAD_PID].value);
   uint32_t utid =
-      st_thread_of(&m->processes, (int64_t)t->fields[THREAD_TID].value, upid);
+      st_thread_of(&m->processes, (int64_t)t.fields[THREAD_TID].value, upid);
   st_table_set(&m->storage.tables[ST_THREAD_TABLE], utid,
                ST_THREAD_is_main_thread,
-               st_int(t->fields[THREAD_IS_MAIN].value != 0));
-  st_thread_set_name(&m->processes, utid, text_of(m, t->fields[THREAD_COMM]),
+               st_int(t.fields[THREAD_IS_MAIN].value != 0));
+  st_thread_set_name(&m->processes, utid, text_of(m, t.fields[THREAD_COMM]),
                      ST_NAME_PROCESS_TREE);
-}
-
-static void parse_tree(struct st_importer* m, const struct st_event* e) {
-  struct st_decoder d;
-  struct st_field f;
-  for (uint32_t part = TREE_PROCESSES; part <= TREE_THREADS; part++) {
-    st_decoder_init(&d, e->data, e->size);
-    while (st_decoder_next(&d, &f)) {
-      if (f.number != part || !f.data)
-        continue;
-      struct message element = decode(f.data, f.size);
-      if (part == TREE_PROCESSES)
-        parse_process(m, &element);
-      else
-        parse_thread(m, &element);
-    }
-  }
 }
 
 static void parse_frequency(struct st_importer* m, int64_t ts,
@@ -241,7 +224,7 @@ void st_parse_generic_kernel(struct st_importer* m, const struct st_event* e) {
       parse_rename(m, &event);
       break;
     case ST_FIELD_TRACE_PACKET_GENERIC_KERNEL_PROCESS_TREE:
-      parse_tree(m, e);
+      st_parse_tree(m, e, parse_process, parse_thread);
       break;
     default:
       parse_frequency(m, e->ts, &event);

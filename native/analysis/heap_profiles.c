@@ -60,10 +60,6 @@ enum {
   CLOCK_MONOTONIC_COARSE = 4,
 };
 
-static void count_error(struct st_importer* m, const char* name) {
-  st_increment_stat(m, name, ST_NO_INDEX, "error", "trace", 1);
-}
-
 /* Returns the number of the profiler of a generation. */
 static uint32_t profiler_of(struct st_importer* m, uint32_t generation) {
   struct st_heap_profiles* h = &m->heap_profiles;
@@ -96,7 +92,7 @@ static st_string string_of(struct st_importer* m, uint32_t profiler,
   uint32_t row = *own(m, profiler, STRINGS, iid);
   *is_known = row != 0;
   if (!row)
-    count_error(m, "stackprofile_invalid_string_id");
+    st_count_error(m, "stackprofile_invalid_string_id");
   return row > 1 ? row - 1 : st_intern(&m->storage, "");
 }
 
@@ -160,7 +156,7 @@ static void define_frame(struct st_importer* m, uint32_t profiler,
   st_message_read(frame, f, FRAME_PC + 1);
   uint32_t mapping = *own(m, profiler, MAPPINGS, f[FRAME_MAPPING].value);
   if (!mapping) {
-    count_error(m, "stackprofile_invalid_mapping_id");
+    st_count_error(m, "stackprofile_invalid_mapping_id");
     return;
   }
   bool is_known;
@@ -182,13 +178,13 @@ static void define_stack(struct st_importer* m, uint32_t profiler,
   while (st_integers_next(&frames, &iid)) {
     uint32_t frame = *own(m, profiler, FRAMES, iid);
     if (!frame) {
-      count_error(m, "stackprofile_invalid_frame_id");
+      st_count_error(m, "stackprofile_invalid_frame_id");
       return;
     }
     callsite = st_callsite_row(&m->stacks, callsite, frame - 1);
   }
   if (callsite == ST_NO_ROW) {
-    count_error(m, "stackprofile_empty_callstack");
+    st_count_error(m, "stackprofile_empty_callstack");
     return;
   }
   uint32_t* known = own(m, profiler, STACKS, st_message_find(stack, IID).value);
@@ -404,7 +400,7 @@ static void check_index(struct st_importer* m, struct st_heap_profiler* p,
                         uint64_t index) {
   uint64_t expected = p->has_index ? p->index + 1 : 0;
   if (index != expected)
-    count_error(m, "heapprofd_missing_packet");
+    st_count_error(m, "heapprofd_missing_packet");
   p->has_index = true;
   p->index = index;
 }

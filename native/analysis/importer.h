@@ -203,6 +203,12 @@ void st_parse_atrace(struct st_importer* m, int64_t ts, uint32_t tid,
  * device's name and `suffix`: sys_stats.c. */
 uint32_t st_device_counter_row(struct st_importer* m, const char* type,
                                const char* suffix, struct st_field device);
+/* Parses a submessage of a packet. */
+typedef void (*st_part_parser)(struct st_importer* m, struct st_field part);
+/* Parses a process tree: all processes, and then all threads.  The field numbers
+ * of ProcessTree and GenericKernelProcessTree are the same: system_packets.c. */
+void st_parse_tree(struct st_importer* m, const struct st_event* e,
+                   st_part_parser parse_process, st_part_parser parse_thread);
 /* Parses the packets of kernels other than Linux: generic_kernel.c. */
 void st_parse_generic_kernel(struct st_importer* m, const struct st_event* e);
 /* Parses SysStats: sys_stats.c. */
@@ -246,6 +252,10 @@ void st_set_stat(struct st_importer* m, const char* name, int64_t index,
 /* Adds to the value of a statistic. */
 void st_increment_stat(struct st_importer* m, const char* name, int64_t index,
                        const char* severity, const char* source, int64_t value);
+/* Adds 1 to a statistic that counts errors of the trace. */
+static inline void st_count_error(struct st_importer* m, const char* name) {
+  st_increment_stat(m, name, ST_NO_INDEX, "error", "trace", 1);
+}
 /* Returns the value of a statistic; 0 if it has not been set. */
 int64_t st_get_stat(struct st_importer* m, const char* name, int64_t index);
 /* These functions read packets of the tracing service: service_packets.c. */

@@ -23,10 +23,6 @@ enum {
   SMAPS_FIELDS = 16,
 };
 
-static void count_error(struct st_importer* m, const char* name) {
-  st_increment_stat(m, name, ST_NO_INDEX, "error", "trace", 1);
-}
-
 static void add_cpu_sample(struct st_importer* m, int64_t ts, uint32_t callsite,
                            uint32_t utid, int32_t priority) {
   struct st_table* t = &m->storage.tables[ST_CPU_SAMPLE_TABLE];
@@ -58,12 +54,12 @@ static void parse_stream(struct st_importer* m, const struct st_event* e,
   st_integers_init(&deltas, stream, STREAM_DELTAS);
   while (st_integers_next(&stacks, &stack)) {
     if (!st_integers_next(&deltas, &delta)) {
-      count_error(m, "stackprofile_parser_error");
+      st_count_error(m, "stackprofile_parser_error");
       break;
     }
     uint32_t callsite = st_interned_stack(m, generation, upid, stack);
     if (callsite == ST_NO_ROW) {
-      count_error(m, "stackprofile_parser_error");
+      st_count_error(m, "stackprofile_parser_error");
       continue;
     }
     ts += delta * 1000;
@@ -120,7 +116,7 @@ static void parse_address(struct st_importer* m, struct st_field address,
   }
   if (t->rows > set &&
       !st_stacks_symbolize(&m->stacks, path, build_id, pc, set))
-    count_error(m, "stackprofile_invalid_frame_id");
+    st_count_error(m, "stackprofile_invalid_frame_id");
 }
 
 static void parse_symbols(struct st_importer* m, const struct st_event* e) {
@@ -130,7 +126,7 @@ static void parse_symbols(struct st_importer* m, const struct st_event* e) {
       st_field_text(&m->storage, st_message_find(symbols, MODULE_PATH));
   st_string build_id = st_build_id(&m->storage, id.data, id.size);
   if (!st_module_is_known(&m->stacks, path, build_id)) {
-    count_error(m, "stackprofile_invalid_mapping_id");
+    st_count_error(m, "stackprofile_invalid_mapping_id");
     return;
   }
   struct st_decoder d;

@@ -259,18 +259,15 @@ static void parse_tree_thread(struct st_importer* m, struct st_field thread) {
   st_thread_set_name(&m->processes, utid, name, ST_NAME_PROCESS_TREE);
 }
 
-static void parse_tree(struct st_importer* m, const struct st_event* e) {
+void st_parse_tree(struct st_importer* m, const struct st_event* e,
+                   st_part_parser parse_process, st_part_parser parse_thread) {
   struct st_decoder d;
   struct st_field f;
   for (uint32_t part = TREE_PROCESSES; part <= TREE_THREADS; part++) {
     st_decoder_init(&d, e->data, e->size);
     while (st_decoder_next(&d, &f)) {
-      if (f.number != part || !f.data)
-        continue;
-      if (part == TREE_PROCESSES)
-        parse_tree_process(m, f);
-      else
-        parse_tree_thread(m, f);
+      if (f.number == part && f.data)
+        (part == TREE_PROCESSES ? parse_process : parse_thread)(m, f);
     }
   }
 }
@@ -432,7 +429,7 @@ void st_parse_packet(struct st_importer* m, const struct st_event* e) {
       st_parse_chrome_events(m, e);
       break;
     case ST_FIELD_TRACE_PACKET_PROCESS_TREE:
-      parse_tree(m, e);
+      st_parse_tree(m, e, parse_tree_process, parse_tree_thread);
       break;
     case ST_FIELD_TRACE_PACKET_PROCESS_STATS:
       parse_stats(m, e);

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from urllib.parse import quote
 
+from stretto.analysis.closing import Closing
 from stretto.analysis.duckdb_engine import DuckdbResult, load_duckdb
 from stretto.analysis.sql.errors import QueryError
 from stretto.analysis.trace_addresses import Trace, find_traces, opened
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterator, Mapping
     from concurrent.futures import Future
-    from types import TracebackType
-    from typing import Self
 
     from stretto.analysis.query_result import QueryResult
     from stretto.analysis.trace_addresses import Address
@@ -46,7 +45,7 @@ class Failure(NamedTuple):
     error: BaseException
 
 
-class Batch:
+class Batch(Closing):
     """Many traces that answer the same query.
 
         with Batch("traces/*.pftrace") as batch:
@@ -152,19 +151,6 @@ class Batch:
         if self._own is not None:
             self._own.shutdown(cancel_futures=True)
             self._own = None
-
-    def __enter__(self) -> Self:
-        """Return this object."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        """End the processes."""
-        self.close()
 
     def _pool(self) -> Executor:
         if self._executor is not None:

@@ -31,7 +31,7 @@ class Trace(NamedTuple):
     """
 
     address: Address
-    metadata: dict[str, Any] = {}  # noqa: RUF012  # nobody changes it
+    metadata: dict[str, Any] = {}  # noqa: RUF012  # it is never changed
 
 
 def find_traces(traces: object) -> list[Trace]:

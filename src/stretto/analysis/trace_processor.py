@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from stretto.analysis.closing import Closing
 from stretto.analysis.duckdb_engine import DuckdbEngine, load_duckdb
 from stretto.analysis.sql.absent import absent_tables
 from stretto.analysis.trace_tables import UNREAD, import_trace, statistics
@@ -11,8 +12,7 @@ from stretto.analysis.trace_tables import UNREAD, import_trace, statistics
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Mapping
-    from types import TracebackType
-    from typing import BinaryIO, Self
+    from typing import BinaryIO
 
     from stretto import _native
     from stretto.analysis.query_result import QueryResult
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 ENGINES = (DUCKDB, SQLITE) = ("duckdb", "sqlite")
 
 
-class TraceProcessor:
+class TraceProcessor(Closing):
     """A trace as tables that are queried by SQL.
 
         with TraceProcessor("trace.pftrace") as trace:
@@ -87,19 +87,6 @@ class TraceProcessor:
     def close(self) -> None:
         """Free the tables."""
         self._engine.close()
-
-    def __enter__(self) -> Self:
-        """Return this object."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        """Free the tables."""
-        self.close()
 
 
 def _absent(importer: _native.TraceImporter) -> dict[str, str]:

@@ -6,8 +6,11 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
+from stretto.analysis.sql.errors import QueryError
+from stretto.base.nearest_name import nearest
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterator, Mapping
     from importlib.resources.abc import Traversable
 
 _SUFFIX = ".sql"
@@ -28,13 +31,33 @@ def _own() -> dict[str, str]:
     return _walk(files("stretto.analysis.sql").joinpath("library"), "")
 
 
-def modules() -> dict[str, str]:
-    """Return the SQL of all modules by name, such as `slices.with_context`."""
-    return dict(_own())
+class Library:
+    """The modules that a session can include, and those that it has included."""
 
+    def __init__(self) -> None:
+        self._texts = dict(_own())
+        self._included: set[str] = set()
 
-def matching(pattern: str, known: Iterable[str]) -> list[str]:
-    """Return the names of the modules that match `a.b`, `a.*` or `*`."""
-    if pattern.endswith("*"):
-        return [name for name in known if name.startswith(pattern[:-1])]
-    return [pattern] if pattern in known else []
+    def add(self, texts: Mapping[str, str]) -> None:
+        """Add modules, given as SQL by name; they replace modules of the same names."""
+        self._texts.update(texts)
+        self._included -= texts.keys()
+
+    def include(self, pattern: str) -> Iterator[str]:
+        """Yield the SQL of the modules that match `a.b`, `a.*` or `*`, each one only once.
+
+        Raises:
+            QueryError: No module matches.
+        """
+        names = self._matching(pattern)
+        if not names:
+            raise QueryError(f"there is no module {pattern}.{nearest(pattern, self._texts)}")
+        for name in names:
+            if name not in self._included:
+                self._included.add(name)
+                yield self._texts[name]
+
+    def _matching(self, pattern: str) -> list[str]:
+        if pattern.endswith("*"):
+            return [name for name in self._texts if name.startswith(pattern[:-1])]
+        return [pattern] if pattern in self._texts else []

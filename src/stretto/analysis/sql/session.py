@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 from stretto.analysis.sql.catalog import Catalog, Function
 from stretto.analysis.sql.errors import QueryError, located
 from stretto.analysis.sql.explanation import explained
-from stretto.analysis.sql.library import matching, modules
+from stretto.analysis.sql.library import Library
 from stretto.analysis.sql.macros import Macro, expand
 from stretto.analysis.sql.rewriter import rewrite
 from stretto.analysis.sql.runtime import RUNTIME
 from stretto.analysis.sql.span_join import span_join
 from stretto.analysis.sql.statements import Statement, statements
 from stretto.analysis.sql.tokens import tokenize
-from stretto.base.nearest_name import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -37,8 +36,7 @@ class Session:
     def __init__(self, connection: Any, error: type[Exception]) -> None:
         self._connection = connection
         self._error = error
-        self._included: set[str] = set()
-        self._modules = modules()
+        self._library = Library()
         self._indexes: set[tuple[str, str]] = set()
         self.catalog = Catalog(connection)
         connection.execute(RUNTIME)
@@ -156,18 +154,12 @@ class Session:
         )
 
     def _include(self, pattern: str) -> None:
-        names = matching(pattern, self._modules)
-        if not names:
-            raise QueryError(f"there is no module {pattern}.{nearest(pattern, self._modules)}")
-        for name in names:
-            if name not in self._included:
-                self._included.add(name)
-                self.run(self._modules[name])
+        for text in self._library.include(pattern):
+            self.run(text)
 
     def add_modules(self, texts: Mapping[str, str]) -> None:
         """Add modules, given as SQL by name; they replace modules of the same names."""
-        self._modules.update(texts)
-        self._included -= texts.keys()
+        self._library.add(texts)
 
 
 def _in_text(error: QueryError, statement: Statement, text: str) -> QueryError:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from stretto.analysis.query_result import RowsResult
 from stretto.analysis.sql.errors import QueryError, located
 from stretto.analysis.sql.explanation import explained
-from stretto.analysis.sql.library import matching, modules
+from stretto.analysis.sql.library import Library
 from stretto.analysis.sql.macros import Macro, expand
 from stretto.analysis.sql.span_join import span_join
 from stretto.analysis.sql.statements import Statement, statements
@@ -17,7 +17,6 @@ from stretto.analysis.sql_views import TABLES
 from stretto.analysis.sqlite.functions import TraceFunctions, add_functions
 from stretto.analysis.sqlite.table_functions import replace_table_functions
 from stretto.analysis.sqlite.views import views
-from stretto.base.nearest_name import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -59,8 +58,7 @@ class SqliteEngine:
                 self._connection.execute(statement)
         add_functions(self._connection)
         TraceFunctions(importer, self._bounds).add_to(self._connection)
-        self._included: set[str] = set()
-        self._modules = modules()
+        self._library = Library()
         self._macros: dict[str, Macro] = {}
         self._functions: dict[str, Statement] = {}
         self._scalars: set[str] = set()
@@ -90,8 +88,7 @@ class SqliteEngine:
 
     def add_modules(self, texts: Mapping[str, str]) -> None:
         """Add modules, given as SQL by name; they replace modules of the same names."""
-        self._modules.update(texts)
-        self._included -= texts.keys()
+        self._library.add(texts)
 
     def close(self) -> None:
         """Free the tables."""
@@ -194,13 +191,8 @@ class SqliteEngine:
         self._scalars.add(statement.name.lower())
 
     def _include(self, pattern: str) -> None:
-        names = matching(pattern, self._modules)
-        if not names:
-            raise QueryError(f"there is no module {pattern}.{nearest(pattern, self._modules)}")
-        for name in names:
-            if name not in self._included:
-                self._included.add(name)
-                self.query(self._modules[name])
+        for text in self._library.include(pattern):
+            self.query(text)
 
     def _known(self, kind: str) -> Iterable[str]:
         """Return the names of all tables, columns or functions."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from stretto.analysis.closing import Closing
 from stretto.analysis.perfetto.common.exceptions import PerfettoException
 from stretto.analysis.perfetto.common.query_result_iterator import dataframes
 from stretto.analysis.perfetto.trace_processor.api import TraceProcessor, TraceProcessorConfig
@@ -22,8 +23,6 @@ from stretto.analysis.perfetto.trace_uri_resolver.resolver import TraceUriResolv
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import TracebackType
-    from typing import Self
 
     from stretto.analysis.perfetto.trace_uri_resolver.registry import TraceListReference
 
@@ -65,7 +64,7 @@ class _Resolved(TraceUriResolver):
         return [self.Result(self._found.generator, self._found.metadata)]
 
 
-class BatchTraceProcessor:
+class BatchTraceProcessor(Closing):
     """Several traces.
 
     Args:
@@ -188,16 +187,3 @@ class BatchTraceProcessor:
         for processor, _ in self.tps_and_metadata:
             processor.close()
         self._executor.shutdown()
-
-    def __enter__(self) -> Self:
-        """Return this object."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        """Free the traces."""
-        self.close()

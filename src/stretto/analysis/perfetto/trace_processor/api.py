@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from stretto.analysis.closing import Closing
 from stretto.analysis.perfetto.common import query_result_iterator
 from stretto.analysis.perfetto.common.exceptions import PerfettoException
 from stretto.analysis.perfetto.trace_processor.http import TraceProcessorHttp
@@ -15,8 +16,6 @@ from stretto.analysis.perfetto.trace_uri_resolver.registry import ResolverRegist
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from types import TracebackType
-    from typing import Self
 
     from stretto.analysis.perfetto.trace_uri_resolver.registry import TraceReference
     from stretto.protos.trace_processor import TraceSummary
@@ -55,7 +54,7 @@ class TraceProcessorConfig:
     enable_sql_file_access: bool = False
 
 
-class TraceProcessor:
+class TraceProcessor(Closing):
     """One trace.
 
     Args:
@@ -160,19 +159,6 @@ class TraceProcessor:
     def close(self) -> None:
         """Free the trace, or end the connection."""
         self._backend.close()
-
-    def __enter__(self) -> Self:
-        """Return this object."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        """Free the trace, or end the connection."""
-        self.close()
 
 
 def _packages(config: TraceProcessorConfig) -> Iterator[tuple[str, str]]:
