@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 from stretto.analysis.trace_addresses import paths_of
 from stretto.analysis.trace_diff import MIN_GROUP, Change, compare, self_times
 from stretto.analysis.trace_tables import import_trace
-from stretto.base.errors import CommandError, DecodeError
+from stretto.base.errors import CommandError
 from stretto.cli.record.detail_lines import time_text
 from stretto.cli.text_table import as_table
+from stretto.cli.trace_reading import reading
 from stretto.cli.verb_parser import VerbParser
 
 if TYPE_CHECKING:
@@ -71,13 +72,8 @@ def _read(text: str) -> list[dict[tuple[str, str], Calls]]:
         raise CommandError(f"diff: there is no trace {text!r}.", 2)
     times = []
     for path in paths:
-        try:
+        with reading("diff", path):
             times.append(self_times(import_trace(path)))
-        except DecodeError as error:
-            raise CommandError(f"diff: can't read {path!r}: {error}.") from error
-        except OSError as error:
-            reason = error.strerror or error
-            raise CommandError(f"diff: can't read {path!r}: {reason}.", 2) from error
     return times
 
 

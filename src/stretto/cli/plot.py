@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from stretto.analysis.plots import KINDS, PlotError, draw
 from stretto.analysis.trace_tables import import_trace
-from stretto.base.errors import CommandError, DecodeError
+from stretto.base.errors import CommandError
 from stretto.cli.output_file import STANDARD, open_output
+from stretto.cli.trace_reading import reading
 from stretto.cli.verb_parser import VerbParser
 
 if TYPE_CHECKING:
@@ -69,15 +70,11 @@ def run(arguments: Sequence[str]) -> int:
     """
     given = _parse(arguments)
     try:
-        picture = _picture(given)
-        source = None if given.trace == STANDARD else os.stat(given.trace)
-    except (DecodeError, PlotError) as error:
+        with reading("plot", given.trace):
+            picture = _picture(given)
+            source = None if given.trace == STANDARD else os.stat(given.trace)
+    except PlotError as error:
         raise CommandError(f"plot: {given.trace!r}: {error}.") from error
-    except ModuleNotFoundError as error:
-        raise CommandError(f"plot: {error}.") from error
-    except OSError as error:
-        reason = error.strerror or error
-        raise CommandError(f"plot: can't read {given.trace!r}: {reason}.", 2) from error
     with open_output("plot", given.output, binary=True, source=source) as out:
         out.write(picture)
     print(f"stretto: {given.output}")

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 from stretto.analysis.questions import QUESTIONS, query_of
 from stretto.analysis.sql.errors import QueryError
 from stretto.analysis.trace_processor import DUCKDB, ENGINES, TraceProcessor
-from stretto.base.errors import CommandError, DecodeError
+from stretto.base.errors import CommandError
 from stretto.cli.text_table import aligned, as_table
+from stretto.cli.trace_reading import reading
 from stretto.cli.verb_parser import VerbParser, flag, port_number
 from stretto.viewer.access import LOOPBACK
 from stretto.viewer.peer_user import allowed_users
@@ -118,11 +119,12 @@ def as_json(columns: Sequence[str], rows: Rows) -> str:
     return json.dumps(objects, indent=1, default=str, ensure_ascii=False) + "\n"
 
 
-def _write_parquet(result: QueryResult) -> None:
+def as_parquet(result: QueryResult) -> bytes:
+    """Return the rows as a Parquet file."""
     with tempfile.TemporaryDirectory(prefix="stretto-") as folder:
         path = Path(folder) / "rows.parquet"
         result.parquet(path)
-        sys.stdout.buffer.write(path.read_bytes())
+        return path.read_bytes()
 
 
 _FORMATS = {"table": as_table, "csv": as_csv, "json": as_json}
@@ -161,21 +163,23 @@ def run(arguments: Sequence[str]) -> int:
         _list_questions()
         return 0
     try:
-        if given.serve:
-            return _serve(given)
-        sql = _statements(given)
-        with TraceProcessor(given.trace, engine=given.engine) as trace:
-            result = trace.query(sql)
-            if given.format == "parquet":
-                _write_parquet(result)
-                return 0
-            rows = result.fetchall()
-    except (DecodeError, QueryError) as error:
+        with reading("query", given.trace or ""):
+            if given.serve:
+                return _serve(given)
+            answer = _answer(given)
+    except QueryError as error:
         raise CommandError(f"query: {error}") from error
-    except ModuleNotFoundError as error:
-        raise CommandError(f"query: {error}.") from error
-    except OSError as error:
-        reason = error.strerror or error
-        raise CommandError(f"query: can't read {given.trace!r}: {reason}.", 2) from error
-    print(_FORMATS[given.format](result.columns, rows), end="")
+    if isinstance(answer, str):
+        print(answer, end="")
+    else:
+        sys.stdout.buffer.write(answer)
     return 0
+
+
+def _answer(given: argparse.Namespace) -> str | bytes:
+    sql = _statements(given)
+    with TraceProcessor(given.trace, engine=given.engine) as trace:
+        result = trace.query(sql)
+        if given.format == "parquet":
+            return as_parquet(result)
+        return _FORMATS[given.format](result.columns, result.fetchall())

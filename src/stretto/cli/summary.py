@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 from stretto.analysis.trace_summary import summarize
 from stretto.analysis.trace_tables import import_trace
-from stretto.base.errors import CommandError, DecodeError
+from stretto.base.errors import CommandError
 from stretto.cli.record.detail_lines import time_text
 from stretto.cli.record.summary import kept_text, losses, summary
 from stretto.cli.summary_page import as_page
 from stretto.cli.text_table import as_table
+from stretto.cli.trace_reading import reading
 from stretto.cli.verb_parser import VerbParser
 from stretto.protos.trace import TraceStats
 from stretto.recorder.host.contents import Contents
@@ -83,14 +84,8 @@ class _Counter:
 
 def _read(path: str) -> tuple[Contents, Summary]:
     counter = _Counter()
-    try:
+    with reading("summary", path):
         importer = import_trace(path, counter.add, counter.inflate)
-    except DecodeError as error:
-        raise CommandError(f"summary: can't read {path!r}: {error}.") from error
-    except OSError as error:
-        raise CommandError(
-            f"summary: can't read {path!r}: {error.strerror or error}.", 2
-        ) from error
     return counter.contents, summarize(importer)
 
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from stretto.analysis.export.exporters import BINARY, export
 from stretto.analysis.trace_tables import UNREAD, import_trace, statistics
-from stretto.base.errors import CommandError, DecodeError
+from stretto.base.errors import CommandError
 from stretto.cli.output_file import STANDARD, open_output
+from stretto.cli.trace_reading import reading
 
 if TYPE_CHECKING:
     import argparse
@@ -26,18 +27,11 @@ def export_trace(given: argparse.Namespace, target: str) -> int:
     Raises:
         CommandError: The trace can't be read, or the result can't be written.
     """
-    try:
+    with reading("convert", given.source):
         if target == PARQUET:
             _write_tables(given.source, given.target)
             return 0
         importer = import_trace(given.source)
-    except DecodeError as error:
-        raise CommandError(f"convert: {given.source!r}: {error}.") from error
-    except ModuleNotFoundError as error:
-        raise CommandError(f"convert: {error}.") from error
-    except OSError as error:
-        reason = error.strerror or error
-        raise CommandError(f"convert: {given.source!r}: {reason}.", 2) from error
     status = None if given.source == STANDARD else os.stat(given.source)
     with open_output("convert", given.target, binary=target in BINARY, source=status) as out:
         for part in export(importer, target, Path(given.source).name):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from stretto.analysis.open_packets import open_trace
 from stretto.analysis.rpc_flows import read_rpc_flows
 from stretto.analysis.rpc_summary import select_calls
-from stretto.base.errors import CommandError, DecodeError
+from stretto.base.errors import CommandError
 from stretto.cli.flows.report import (
     METHODS,
     SLOWEST,
@@ -19,6 +19,7 @@ from stretto.cli.flows.report import (
     remarks,
     rows,
 )
+from stretto.cli.trace_reading import reading
 from stretto.cli.verb_parser import VerbParser
 
 if TYPE_CHECKING:
@@ -75,13 +76,8 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def _read(path: str) -> RpcFlows:
-    try:
-        with open_trace(path) as packets:
-            return read_rpc_flows(packets)
-    except DecodeError as error:
-        raise CommandError(f"flows: can't read {path!r}: {error}.") from error
-    except OSError as error:
-        raise CommandError(f"flows: can't read {path!r}: {error.strerror or error}.", 2) from error
+    with reading("flows", path), open_trace(path) as packets:
+        return read_rpc_flows(packets)
 
 
 def _selected(flows: RpcFlows, pattern: str) -> list[Call]:
