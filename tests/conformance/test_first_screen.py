@@ -176,13 +176,122 @@ def main():
 
 main()
 """
+WEBSHOP = """
+import asyncio, hashlib, logging
+from aiohttp import ClientSession, web
+
+logging.basicConfig(level=logging.INFO)
+log = logging.getLogger("webshop")
+
+class Catalogue:
+    def __init__(self):
+        self.items = [{"id": number, "price": number * 7 % 100} for number in range(400)]
+
+    def search(self, text):
+        return [item for item in self.items if digest(f"{text}{item['id']}") < "2"]
+
+def digest(text):
+    return hashlib.sha256(text.encode()).hexdigest()
+
+def render(items):
+    return {"items": sorted(items, key=lambda item: item["price"]), "number": len(items)}
+
+async def query_stock(item):
+    await asyncio.sleep(0.01)  # sleep: the database
+    return item["id"] % 3
+
+async def search_view(request):
+    items = request.app["catalogue"].search(request.query["text"])
+    for item in items[:3]:
+        item["stock"] = await query_stock(item)
+    log.info("search for %s: %d items", request.query["text"], len(items))
+    return web.json_response(render(items))
+
+async def order_view(request):
+    order = await request.json()
+    log.info("order of %s", order)
+    if order["item"] % 10 == 0:
+        log.warning("item %d is sold out", order["item"])
+        raise web.HTTPConflict(text="sold out")
+    return web.json_response({})
+
+def make_app():
+    app = web.Application()
+    app["catalogue"] = Catalogue()
+    app.router.add_get("/search", search_view)
+    app.router.add_post("/order", order_view)
+    return app
+
+async def shopper(session, address, number):
+    async with session.get(f"{address}/search", params={"text": f"book{number}"}) as answer:
+        await answer.json()
+    async with session.post(f"{address}/order", json={"item": number}) as answer:
+        return answer.status
+
+async def load(address):
+    async with ClientSession() as session:
+        return await asyncio.gather(*(shopper(session, address, n) for n in range(40)))
+
+async def main():
+    runner = web.AppRunner(make_app())
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    for _ in range(3):
+        await load(f"http://127.0.0.1:{runner.addresses[0][1]}")
+    await runner.cleanup()
+
+asyncio.run(main())
+"""
+MONTHS = """
+import logging, multiprocessing
+import numpy, pandas
+
+logging.basicConfig(level=logging.INFO)
+log = logging.getLogger("months")
+
+def make_orders(month):
+    random = numpy.random.default_rng(month)
+    customers = random.integers(0, 5000, 200_000)
+    return pandas.DataFrame({"customer": customers, "amount": random.gamma(2, 20, 200_000)})
+
+def make_customers():
+    regions = numpy.random.default_rng(7).choice(list("NESW"), 5000)
+    return pandas.DataFrame({"customer": range(5000), "region": regions})
+
+def clean(orders):
+    return orders[orders.amount > 1].drop_duplicates()
+
+def by_region(orders, customers):
+    return orders.merge(customers, on="customer").groupby("region").amount.agg(["sum", "count"])
+
+def process_month(month):
+    result = by_region(clean(make_orders(month)), make_customers())
+    log.info("month %d: %d rows", month, len(result))
+    return result
+
+def combine(parts):
+    return pandas.concat(parts).groupby(level=0).sum()
+
+def main():
+    with multiprocessing.get_context("fork").Pool(4) as pool:
+        parts = pool.map(process_month, range(12))
+    combine(parts)
+
+main()
+"""
 PROGRAMS = {
     "threads": (THREADS, "threads.py fetch download parse report books music"),
     "server": (SERVER, "server.py checkout parse_order price render_page customer main"),
     "pool": (POOL, "pool.py main load_pictures convert_all write_index resize"),
     "logs": (LOGS, "logs.py main process reserve charge"),
+    "webshop": (
+        WEBSHOP,
+        "search_view order_view shopper Catalogue.search render main load make_app query_stock",
+    ),
+    "months": (MONTHS, "main process_month clean by_region make_orders make_customers combine"),
     "sales": (PANDAS, "sales.py main list_shops combine write_report summarise read_sales"),
 }
+NEEDED = {"webshop": ["aiohttp"], "sales": ["pandas"], "months": ["pandas"]}
 
 
 @pytest.fixture
@@ -215,8 +324,8 @@ def shown(names: str, texts: list[str]) -> set[str]:
 def test_first_screen_shows_five_names_of_the_program(
     program: str, tmp_path: Path, first_screen: Callable[[Path], list[str]]
 ) -> None:
-    if program == "sales":
-        pytest.importorskip("pandas", reason="installed for 3.12")
+    for module in NEEDED.get(program, ()):
+        pytest.importorskip(module, reason="installed for 3.12")
     text, names = PROGRAMS[program]
     script, trace = tmp_path / f"{program}.py", tmp_path / f"{program}.pftrace"
     script.write_text(PRELUDE + text)

@@ -72,6 +72,12 @@ LANES = """
   return box.top >= 0 && box.bottom <= innerHeight;
 }).map(lane => lane.innerText)
 """
+PANEL = """
+() => [...document.querySelectorAll('.pf-split-panel__drawer td')].filter(cell => {
+  const box = cell.getBoundingClientRect();
+  return box.height > 0 && box.bottom <= innerHeight;
+}).map(cell => cell.innerText)
+"""
 
 
 def missing() -> str | None:
@@ -112,14 +118,17 @@ class PerfettoUi:
         self.page.evaluate(IDLE)
 
     def first_screen(self, url: str) -> list[str]:
-        """Open a trace in a window of 1280 x 800; return the names of slices and lanes in it."""
+        """Open a trace in a window of 1280 x 800; return the names of slices and lanes in it, and
+        the cells of the table below them.
+        """
         self.page.set_viewport_size({"width": 1280, "height": 800})
         self.page.add_init_script(_COLLECT_TEXTS)
         self.open(url)
         self.wait_for_trace()
         texts: list[str] = self.page.evaluate("[...window.drawnTexts]")
         lanes: list[str] = self.page.evaluate(LANES)
-        return texts + [line for lane in lanes for line in lane.splitlines()]
+        cells: list[str] = self.page.evaluate(PANEL)
+        return texts + cells + [line for lane in lanes for line in lane.splitlines()]
 
     def expand_all(self) -> None:
         """Expand all groups of tracks."""

@@ -12,7 +12,7 @@ from stretto.analysis.open_packets import open_packets, open_trace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import BinaryIO
+    from typing import Any, BinaryIO
 
     from stretto import _native
 
@@ -84,6 +84,12 @@ def _read(
         if not importer.is_json():
             watch(piece)
     importer.finish()
+
+
+def table_rows(importer: _native.TraceImporter, table: str) -> list[dict[str, Any]]:
+    """Return the rows of a table, by column."""
+    names, rows = importer.rows(table)
+    return [dict(zip(names, row, strict=True)) for row in rows]
 
 
 def statistics(importer: _native.TraceImporter) -> dict[str, int]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-_PARTS = ("/lib/python3.", "/site-packages/", "/dist-packages/")
+INSTALLED_FOLDERS = ("/lib/python3.", "/site-packages/", "/dist-packages/")
+"""A path that contains one of them belongs to installed code."""
 
 
 def is_installed(path: str) -> bool:
     """Whether code with this `co_filename` is installed; code without a file is not."""
-    return path.startswith("<frozen ") or any(part in path for part in _PARTS)
+    return path.startswith("<frozen ") or any(part in path for part in INSTALLED_FOLDERS)

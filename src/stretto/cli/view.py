@@ -13,7 +13,7 @@ from stretto.base.errors import CommandError, TransportError
 from stretto.cli.browser import find_browser
 from stretto.cli.verb_parser import VerbParser, flag, port_number, repeatable
 from stretto.viewer.access import LOOPBACK, PUBLIC_UI, SOURCE_HOST, Access, origin_of
-from stretto.viewer.first_view import START_BYTES, startup_commands
+from stretto.viewer.first_view import START_BYTES, first_view
 from stretto.viewer.page_server import PageServer
 from stretto.viewer.peer_user import allowed_users
 from stretto.viewer.trace_site import PORT, TraceFile, TraceSite, trace_url, ui_url
@@ -114,8 +114,9 @@ class _Viewing:
         self._site = TraceSite(trace, access, ui, self._on_fetched, sources=sources)
         host = SOURCE_HOST if sources else LOOPBACK
         home = options.ui if ui is None else f"http://{host}:{server.port}"
-        commands = startup_commands(os.pread(trace.fileno(), START_BYTES, 0))
-        self.url = ui_url(home, trace_url(server.port, self._site.path, host), commands)
+        start = os.pread(trace.fileno(), START_BYTES, 0)
+        view = first_view(start, whole=len(start) == trace.size)
+        self.url = ui_url(home, trace_url(server.port, self._site.path, host), view)
 
     def run(self) -> int:
         """Serve until the page has fetched the trace, or Ctrl-C; return the exit code."""

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from stretto.viewer.access import Access, RequestFields
+    from stretto.viewer.first_view import FirstView
     from stretto.viewer.response import Fields
     from stretto.viewer.ui_files import UiFiles
 
@@ -40,6 +41,9 @@ PORT = 9001
 _SECRET_BYTES = 16
 _NEEDS_ESCAPE = re.compile(r"[%?#\\\x00-\x1f]| $")
 """Characters of a path that a browser would interpret or drop."""
+_IN_FRAGMENT = "/:,;!()*@"
+"""Characters of a parameter that a fragment of an address may have, and terminals take for parts of
+an address."""
 _LIVE_RELOAD = "/live_reload"
 """A UI that was loaded from 127.0.0.1 listens there for events."""
 
@@ -151,16 +155,21 @@ class TraceSite:
             raise HttpError(500, str(error)) from error
 
 
-def ui_url(ui: str, trace_url: str, commands: str = "") -> str:
+def ui_url(ui: str, trace_url: str, view: FirstView | None = None) -> str:
     """Returns a web address that opens a trace in the UI.
 
     Args:
         ui: Address of the UI: `https://ui.perfetto.dev`.
         trace_url: Address from which the UI fetches the trace.
-        commands: Commands that the UI runs when the trace is open, as JSON.
+        view: What the UI shows at first.
     """
     address = f"{ui.rstrip('/')}/#!/?url={quote(trace_url, safe=':/')}"
-    return f"{address}&startupCommands={quote(commands)}" if commands else address
+    if view is not None and view.visible is not None:
+        begin, end = view.visible
+        address += f"&visStart={begin}&visEnd={end}"
+    if view is not None and view.commands:
+        address += f"&startupCommands={quote(view.commands, safe=_IN_FRAGMENT)}"
+    return address
 
 
 def trace_url(port: int, path: str, host: str = LOOPBACK) -> str:

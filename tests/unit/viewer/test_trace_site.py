@@ -10,6 +10,7 @@ import pytest
 
 from stretto.base.errors import TransportError
 from stretto.viewer.access import PUBLIC_UI, SOURCE_HOST, Access
+from stretto.viewer.first_view import FirstView
 from stretto.viewer.response import FileBody, HttpError, Response
 from stretto.viewer.trace_site import TraceFile, TraceSite, trace_url, ui_url
 from stretto.viewer.ui_files import UiFiles
@@ -197,8 +198,13 @@ class TestSources:
 
 class TestUiAddresses:
     def test_ui_address_contains_startup_commands(self) -> None:
-        url = ui_url(PUBLIC_UI, trace_url(9001, "/secret/a.pftrace"), '[{"id":"x"}]')
-        assert unquote(url.partition("&startupCommands=")[2]) == '[{"id":"x"}]'
+        view = FirstView('[{"id":"x & y"}]', (17, 4711))
+        url = ui_url(PUBLIC_UI, trace_url(9001, "/secret/a.pftrace"), view)
+        _, *parameters = url.split("&")
+        assert parameters[:2] == ["visStart=17", "visEnd=4711"]
+        name, _, commands = parameters[2].partition("=")
+        assert (name, unquote(commands)) == ("startupCommands", view.commands)
+        assert ui_url(PUBLIC_UI, "t", FirstView()).endswith("#!/?url=t")
 
     def test_ui_address_contains_the_trace_address(self) -> None:
         address = trace_url(9001, "/secret/my trace & more.pftrace")

@@ -1,0 +1,140 @@
+"""The calls of the program's own functions in a trace: neither imports nor installed code.
+
+    lanes of the program's threads, in the order of the UI      rows of the screen
+        main thread    app.py                                    0
+                         import json | main | asyncio.run        1   `main` is an own call
+                                       load                      2   so is `load`
+        Thread-1       fetch                                     4
+
+The UI doesn't draw names in bars that are too narrow, and shows as many rows as fit.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from stretto.analysis.trace_summary import FUNCTIONS
+from stretto.analysis.trace_tables import import_trace, table_rows
+from stretto.base.errors import DecodeError
+from stretto.base.installed_code import is_installed
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from stretto import _native
+
+READABLE_PART = 0.04
+"""A bar of this part of the visible time has room for some letters of its name."""
+SCREEN_ROWS, PANEL_ROWS = 24, 8
+"""Rows of slices on a screen of 1280 x 800, without and with the panel below the lanes."""
+SOURCES = "source", "source_location"
+"""The arguments of a slice that hold its interned or its inline source location."""
+_FIRST_LINE = 1
+"""The line of a module's body: that is an import, or the script."""
+
+
+class OwnCall(NamedTuple):
+    """A call of one of the program's functions; times in ns of the trace's clock."""
+
+    name: str
+    begin: int
+    end: int
+    row: int | None
+    """Its row on the screen; None if it belongs to a child process."""
+
+
+class OwnCalls(NamedTuple):
+    """The own calls of a trace.
+
+    Attributes:
+        begin: The first slice's begin.
+        end: The last slice's end.
+        calls: The calls.
+        logs: Whether there are log records: the UI then opens the panel with their table.
+    """
+
+    begin: int
+    end: int
+    calls: list[OwnCall]
+    logs: bool
+
+    def readable(self, begin: int, end: int) -> set[str]:
+        """Return the functions whose names a screen shows from `begin` to `end`."""
+        shortest = (end - begin) * READABLE_PART
+        rows = PANEL_ROWS if self.logs else SCREEN_ROWS
+        return {
+            call.name
+            for call in self.calls
+            if call.row is not None
+            and call.row < rows
+            and min(call.end, end) - max(call.begin, begin) >= shortest
+        }
+
+
+def own_calls(trace: bytes, pid: int) -> OwnCalls | None:
+    """Return the own calls of a trace; None if there are none.
+
+    Args:
+        trace: The trace, or its beginning.
+        pid: The program's process.
+    """
+    try:
+        importer = import_trace(trace)
+    except DecodeError:
+        return None
+    slices = [row for row in table_rows(importer, "slice") if row["dur"] > 0]
+    own, tops = _own_sets(importer), _top_rows(importer, slices, pid)
+    calls = [
+        OwnCall(row["name"], row["ts"], row["ts"] + row["dur"], _row(row, tops))
+        for row in slices
+        if row["arg_set_id"] in own and row["category"] == FUNCTIONS
+    ]
+    if not calls:
+        return None
+    begin, end = min(row["ts"] for row in slices), max(row["ts"] + row["dur"] for row in slices)
+    return OwnCalls(begin, end, calls, logs=bool(importer.rows("android_logs")[1]))
+
+
+def _own_sets(importer: _native.TraceImporter) -> set[int]:
+    """Return the argument sets whose source location is in an own function."""
+    files, bodies = {}, set()
+    for row in table_rows(importer, "__intrinsic_args"):
+        where, _, field = row["key"].partition(".")
+        if where not in SOURCES:
+            continue
+        if field == "file_name":
+            files[row["arg_set_id"]] = row["string_value"]
+        elif field == "line_number" and row["int_value"] == _FIRST_LINE:
+            bodies.add(row["arg_set_id"])
+    installed = {path: is_installed(path) or path.startswith("<") for path in set(files.values())}
+    return {number for number, path in files.items() if not installed[path]} - bodies
+
+
+def _top_rows(
+    importer: _native.TraceImporter, slices: list[dict[str, Any]], pid: int
+) -> dict[int, int]:
+    """Return the first row of each thread of the program, by track."""
+    program = {row["upid"] for row in table_rows(importer, "process") if row["pid"] == pid}
+    threads = {
+        row["utid"]: (not row["is_main_thread"], row["tid"])
+        for row in table_rows(importer, "thread")
+        if row["upid"] in program
+    }
+    heights: dict[int, int] = {}
+    for row in slices:
+        heights[row["track_id"]] = max(heights.get(row["track_id"], 0), row["depth"] + 1)
+    tracks = [
+        (threads[row["utid"]], row["id"])
+        for row in table_rows(importer, "__intrinsic_track")
+        if row["utid"] in threads and row["type"] == "thread_execution" and row["id"] in heights
+    ]
+    tops, top = {}, 0
+    for _, track in sorted(tracks):
+        tops[track] = top
+        top += heights[track] + 1
+    return tops
+
+
+def _row(row: dict[str, Any], tops: dict[int, int]) -> int | None:
+    top = tops.get(row["track_id"])
+    return None if top is None else top + row["depth"]
