@@ -117,6 +117,8 @@ static void finish(struct st_importer* m) {
   st_slices_finish(&m->slices);
   st_processes_finish(&m->processes, &m->arg_sets);
   st_stacks_finish(&m->stacks);
+  st_finish_heap_graphs(m);
+  st_finish_deobfuscation(m);
   st_cpus_finish(&m->cpus, &m->storage);
   st_add_totals(m);
   st_storage_complete(&m->storage);
@@ -161,6 +163,8 @@ void st_importer_free(struct st_importer* m) {
   st_keys_free(&m->perf.cpu_keys);
   free(m->perf.cpus.data);
   st_heap_profiles_free(&m->heap_profiles);
+  st_heap_graphs_free(&m->heap_graphs);
+  st_deobfuscation_free(&m->deobfuscation);
   st_map_free(&m->stats);
   st_json_reader_free(&m->json.reader);
   st_path_free(&m->json.path);

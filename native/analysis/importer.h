@@ -40,9 +40,11 @@
 #include "clocks.h"
 #include "core/decoder.h"
 #include "core/tokenizer.h"
+#include "deobfuscation.h"
 #include "disks.h"
 #include "flows.h"
 #include "ftrace.h"
+#include "heap_graphs.h"
 #include "heap_profiles.h"
 #include "json_import.h"
 #include "sched.h"
@@ -112,6 +114,8 @@ struct st_importer {
   struct st_stacks stacks;
   struct st_perf perf;
   struct st_heap_profiles heap_profiles;
+  struct st_heap_graphs heap_graphs;
+  struct st_deobfuscation deobfuscation;
   struct st_json_import json;
   int64_t latest_ts;
   struct st_texts {
@@ -224,6 +228,21 @@ void st_parse_perf_sample(struct st_importer* m, const struct st_event* e,
                           uint32_t generation);
 void st_parse_heap_profile(struct st_importer* m, const struct st_event* e,
                            uint32_t generation);
+/* These functions parse packets of heap graphs, and finish after the last one:
+ * heap_graphs.c. */
+enum { /* Fields of TracePacket. */
+       ST_FIELD_PACKAGES_LIST = 47,
+       ST_FIELD_HEAP_GRAPH = 56,
+       ST_FIELD_DEOBFUSCATION_MAPPING = 64,
+};
+void st_parse_heap_graph(struct st_importer* m, const struct st_event* e,
+                         uint32_t generation);
+void st_finish_heap_graphs(struct st_importer* m);
+/* These functions keep a DeobfuscationMapping, parse a PackagesList, and set the
+ * original names at the end of the trace: deobfuscation.c. */
+void st_parse_deobfuscation(struct st_importer* m, const struct st_event* e);
+void st_parse_packages(struct st_importer* m, const struct st_event* e);
+void st_finish_deobfuscation(struct st_importer* m);
 /* Returns the callsite of an interned stack of a process; ST_NO_ROW if it is
  * empty or invalid: interned_stacks.c. */
 uint32_t st_interned_stack(struct st_importer* m, uint32_t generation,

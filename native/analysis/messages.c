@@ -51,6 +51,7 @@ bool st_integers_next(struct st_integers* it, uint64_t* value) {
       it->at = st_get_varint(it->at, it->end, value);
       if (it->at)
         return true;
+      it->is_malformed = true;
     }
     if (!next_field(it, &f))
       return false;

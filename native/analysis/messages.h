@@ -18,6 +18,7 @@ st_string st_field_text(struct st_storage* s, struct st_field f);
 struct st_integers {
   struct st_decoder fields;
   uint32_t number;
+  bool is_malformed;       /* A packed field doesn't end with an integer. */
   const uint8_t *at, *end; /* The rest of a packed field. */
 };
 

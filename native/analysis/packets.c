@@ -236,6 +236,8 @@ static void route_content(struct st_importer* m, const struct packet* p,
     case FIELD(GENERIC_KERNEL_CPU_FREQ_EVENT):
     case FIELD(TRIGGER):
     case FIELD(CLONE_SNAPSHOT_TRIGGER):
+    case ST_FIELD_PACKAGES_LIST:
+    case ST_FIELD_DEOBFUSCATION_MAPPING:
       queue_packet(m, ts, p->content);
       break;
     case FIELD(STREAMING_PROFILE_PACKET):
@@ -247,6 +249,7 @@ static void route_content(struct st_importer* m, const struct packet* p,
     case FIELD(PROFILE_PACKET):
     case FIELD(MODULE_SYMBOLS):
     case FIELD(SMAPS_PACKET):
+    case ST_FIELD_HEAP_GRAPH:
       queue_profile(m, ts, index, p->content);
       break;
     case FIELD(SYSTEM_INFO):

@@ -179,6 +179,9 @@ void st_parse_profile(struct st_importer* m, const struct st_event* e) {
     case ST_FIELD_TRACE_PACKET_PROFILE_PACKET:
       st_parse_heap_profile(m, e, generation);
       break;
+    case ST_FIELD_HEAP_GRAPH:
+      st_parse_heap_graph(m, e, generation);
+      break;
     case ST_FIELD_TRACE_PACKET_MODULE_SYMBOLS:
       parse_symbols(m, e);
       break;

@@ -111,6 +111,30 @@
         C(ALLOCATION, upid, INT32) C(ALLOCATION, heap_name, TEXT)              \
             C(ALLOCATION, callsite_id, INT32) C(ALLOCATION, count, INT64)      \
                 C(ALLOCATION, size, INT64))                                    \
+  X(HEAP_OBJECT, __intrinsic_heap_graph_object,                                \
+    C(HEAP_OBJECT, id, INT32) C(HEAP_OBJECT, upid, INT32) C(                   \
+        HEAP_OBJECT, graph_sample_ts, INT64) C(HEAP_OBJECT, self_size, INT64)  \
+        C(HEAP_OBJECT, native_size, INT64)                                     \
+            C(HEAP_OBJECT, reference_set_id, INT32) C(                         \
+                HEAP_OBJECT, reachable, INT32) C(HEAP_OBJECT, heap_type, TEXT) \
+                C(HEAP_OBJECT, type_id, INT32) C(HEAP_OBJECT, root_type, TEXT) \
+                    C(HEAP_OBJECT, root_distance, INT32))                      \
+  X(HEAP_REFERENCE, __intrinsic_heap_graph_reference,                          \
+    C(HEAP_REFERENCE, id, INT32) C(HEAP_REFERENCE, reference_set_id, INT32)    \
+        C(HEAP_REFERENCE, owner_id, INT32) C(HEAP_REFERENCE, owned_id, INT32)  \
+            C(HEAP_REFERENCE, field_name, TEXT)                                \
+                C(HEAP_REFERENCE, field_type_name, TEXT)                       \
+                    C(HEAP_REFERENCE, deobfuscated_field_name, TEXT))          \
+  X(HEAP_CLASS, __intrinsic_heap_graph_class,                                  \
+    C(HEAP_CLASS, id, INT32) C(HEAP_CLASS, name, TEXT)                         \
+        C(HEAP_CLASS, deobfuscated_name, TEXT) C(HEAP_CLASS, location, TEXT)   \
+            C(HEAP_CLASS, superclass_id, INT32) C(                             \
+                HEAP_CLASS, classloader_id, INT32) C(HEAP_CLASS, kind, TEXT))  \
+  X(PACKAGE, package_list,                                                     \
+    C(PACKAGE, id, INT32) C(PACKAGE, package_name, TEXT)                       \
+        C(PACKAGE, uid, INT64) C(PACKAGE, debuggable, INT32)                   \
+            C(PACKAGE, profileable_from_shell, INT32)                          \
+                C(PACKAGE, version_code, INT64))                               \
   X(SMAPS, profiler_smaps,                                                     \
     C(SMAPS, id, INT32) C(SMAPS, upid, INT32) C(SMAPS, ts, INT64)              \
         C(SMAPS, path, TEXT) C(SMAPS, size_kb, INT64) C(                       \

@@ -438,6 +438,12 @@ void st_parse_packet(struct st_importer* m, const struct st_event* e) {
     case ST_FIELD_TRACE_PACKET_CLONE_SNAPSHOT_TRIGGER:
       st_parse_trigger(m, e);
       break;
+    case ST_FIELD_PACKAGES_LIST:
+      st_parse_packages(m, e);
+      break;
+    case ST_FIELD_DEOBFUSCATION_MAPPING:
+      st_parse_deobfuscation(m, e);
+      break;
     case ST_FIELD_TRACE_PACKET_SYS_STATS:
       st_parse_sys_stats(m, e);
       break;
@@ -452,6 +458,7 @@ void st_parse_packet(struct st_importer* m, const struct st_event* e) {
     case ST_FIELD_TRACE_PACKET_PROFILE_PACKET:
     case ST_FIELD_TRACE_PACKET_MODULE_SYMBOLS:
     case ST_FIELD_TRACE_PACKET_SMAPS_PACKET:
+    case ST_FIELD_HEAP_GRAPH:
       st_parse_profile(m, e);
       break;
     default:

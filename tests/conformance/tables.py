@@ -45,6 +45,10 @@ BY_ID = (
     "cpu_profile_stack_sample",
     "heap_profile_allocation",
     "profiler_smaps",
+    "__intrinsic_heap_graph_object",
+    "__intrinsic_heap_graph_class",
+    "__intrinsic_heap_graph_reference",
+    "package_list",
 )
 """Tables whose rows have the same ids on both sides."""
 BY_CONTENT = {

@@ -89,6 +89,9 @@ create view perf_counter_track as
 create view counters as
     select c.*, t.name, t.counter_unit as unit
     from counter c join __intrinsic_track t on c.track_id = t.id order by c.ts;
+create view heap_graph_object as from __intrinsic_heap_graph_object;
+create view heap_graph_reference as from __intrinsic_heap_graph_reference;
+create view heap_graph_class as from __intrinsic_heap_graph_class;
 create view trace_bounds as
     select coalesce(min(ts), 0) as start_ts,
         if(min(ts) = max(ts_end), max(ts_end) + 1, coalesce(max(ts_end), 0)) as end_ts
@@ -97,6 +100,7 @@ create view trace_bounds as
         union all select ts, ts from perf_sample
         union all select ts, ts from cpu_profile_stack_sample
         union all select ts, ts from heap_profile_allocation
+        union all select graph_sample_ts, graph_sample_ts from __intrinsic_heap_graph_object
         union all select ts, ts + dur from __intrinsic_sched_slice
         union all select ts, ts + dur from __intrinsic_thread_state);
 create view _arg_texts as
