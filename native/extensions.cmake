@@ -44,3 +44,16 @@ endfunction()
 
 stretto_extension(_native bind st_analysis st_probes)
 stretto_extension(_pyhooks hooks st_probes)
+
+# Files with the code of modules that are imported together (stretto/base/bundle.py). tools/wheels
+# makes those of other CPythons.
+if(NOT STRETTO_HEADERS)
+  file(GLOB_RECURSE modules CONFIGURE_DEPENDS src/stretto/*.py)
+  add_custom_command(OUTPUT bundles.made
+    COMMAND ${Python_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tools/bundles.py
+      ${CMAKE_SOURCE_DIR}/src/stretto ${CMAKE_BINARY_DIR}/bundles
+    COMMAND ${CMAKE_COMMAND} -E touch bundles.made
+    DEPENDS ${modules} ${CMAKE_SOURCE_DIR}/tools/bundles.py)
+  add_custom_target(bundles ALL DEPENDS bundles.made)
+  install(DIRECTORY ${CMAKE_BINARY_DIR}/bundles DESTINATION stretto)
+endif()

@@ -23,6 +23,13 @@ pytest plugin, so pytest rewrites its modules, and warns of a module that is imp
 
 from __future__ import annotations
 
+try:
+    from stretto.base import bundle
+
+    bundle.load("events")
+except ImportError:  # This isn't CPython on Linux.
+    pass
+
 from stretto.base.errors import StrettoError
 from stretto.base.version import VERSION
 
@@ -121,6 +128,7 @@ def __getattr__(name: str) -> object:
     if name not in _MODULES:
         raise AttributeError(f"module 'stretto' has no attribute {name!r}")
     if available():
+        bundle.load("sessions")
         from stretto import _wiring
 
         _wiring.install()

@@ -6,8 +6,7 @@ imported at their first use.
 
 from __future__ import annotations
 
-import gc
-
+from stretto.base import bundle
 from stretto.client import fork
 from stretto.client.backend import IN_PROCESS, SYSTEM, factories
 from stretto.client.tracing import tracing
@@ -25,9 +24,6 @@ if TYPE_CHECKING:
         SessionBackend,
         StartedRecorder,
     )
-
-OWN_FROZEN = 1000
-"""More objects than the interpreter itself freezes: CPython 3.12 375, other versions none."""
 
 
 def install() -> None:
@@ -53,20 +49,10 @@ def _in_process_backend() -> Backend:
 
 
 def _in_process_sessions() -> SessionBackend:
-    # Garbage collections would take a tenth of the time of the import, and find nothing.
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        from stretto.backends.in_process import InProcessBackend
+    bundle.load("in_process")
+    from stretto.backends.in_process import InProcessBackend
 
-        backend = tracing.backend(IN_PROCESS)
-    finally:
-        if gc.get_freeze_count() <= OWN_FROZEN:
-            # All objects count as old now: collections of young objects don't visit the new ones.
-            gc.freeze()
-            gc.unfreeze()
-        if was_enabled:
-            gc.enable()
+    backend = tracing.backend(IN_PROCESS)
     assert isinstance(backend, InProcessBackend)  # `_in_process_backend` made it.
 
     return backend

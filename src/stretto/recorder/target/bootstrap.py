@@ -11,6 +11,7 @@ import gc
 import os
 import sys
 
+from stretto.base import bundle
 from stretto.base.errors import StrettoError
 from stretto.recorder.workspace import Workspace
 
@@ -71,6 +72,7 @@ def _start(workspace: Workspace) -> None:
 
     if not stretto.available():
         raise StrettoError("this Python has Stretto without its native part")
+    bundle.load("recorded")
     from stretto import _wiring
     from stretto.client import fork
     from stretto.recorder.target.spawns import Spawns

@@ -1,0 +1,142 @@
+"""Imports modules of this package that are needed together from one file: a bundle.
+
+The import system takes about 50 us for each module, also for an empty one. A program that records
+itself needs 90 modules, and each recorded child process 80. A bundle holds the compiled code of
+such modules, in an order in which each comes after those that it imports. `tools/bundles.py`
+writes the bundles when the package is built:
+
+    bundles/NAME.cpython-312.bin    the interpreter's magic number, then a tuple by `marshal`:
+        names of all other modules that these modules import
+        a tuple for each module:
+            name, file (relative to the package), whether it is a package, size of the source, code
+
+A bundle only saves time. If it is missing or doesn't fit, the modules are imported in the usual
+way when they are needed: without the native part, from a source folder, with the option `-O`, or
+after a source has been edited. A source counts as edited if its size is another one, or if it was
+written later than the bundle by more than `INSTALL_S`.
+"""
+
+from __future__ import annotations
+
+import gc
+import marshal
+import posix
+import sys
+from _frozen_importlib import ModuleSpec
+from _frozen_importlib import _module_locks as busy  # type: ignore[attr-defined]
+from _frozen_importlib_external import MAGIC_NUMBER, SourceFileLoader
+from _imp import _fix_co_filename, acquire_lock, release_lock  # type: ignore[attr-defined]
+from posix import stat
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import CodeType
+
+INSTALL_S = 60
+"""An installer writes all files within this time, in any order."""
+OWN_FROZEN = 1000
+"""More objects than the interpreter itself freezes: CPython 3.12 375, other versions none."""
+
+ModuleType = type(sys)
+Module = tuple[str, str, bool, int, "CodeType"]
+
+_package = __file__.rpartition("/base/")[0]
+_loaded: set[str] = set()
+
+
+def load(name: str) -> None:
+    """Import the modules of a bundle, except those that are imported already.
+
+    Other threads that import a module of the bundle wait until all of them are complete.
+
+    Args:
+        name: The name of the bundle.
+
+    Raises:
+        ImportError: A module that the bundle needs can't be imported.
+    """
+    if name in _loaded or sys.flags.optimize:
+        return
+    _loaded.add(name)
+    was_enabled = gc.isenabled()
+    gc.disable()  # Collections would take a tenth of the time, and find nothing.
+    try:
+        others, modules = _read(f"{_package}/bundles/{name}.{sys.implementation.cache_tag}.bin")
+        _import(others, modules)
+    finally:
+        if gc.get_freeze_count() <= OWN_FROZEN:
+            # All objects count as old now: collections of young objects don't visit the new ones.
+            gc.freeze()
+            gc.unfreeze()
+        if was_enabled:
+            gc.enable()
+
+
+def _read(path: str) -> tuple[tuple[str, ...], tuple[Module, ...]]:
+    """Return what a bundle contains: nothing if it is missing or doesn't fit."""
+    try:
+        fd = posix.open(path, posix.O_RDONLY | posix.O_CLOEXEC)
+        try:
+            status = posix.fstat(fd)
+            contents = posix.read(fd, status.st_size)
+        finally:
+            posix.close(fd)
+        start = len(MAGIC_NUMBER)
+        if contents[:start] == MAGIC_NUMBER:
+            others, modules = marshal.loads(memoryview(contents)[start:])
+            if _is_current(modules, status.st_mtime):
+                return others, modules
+    except OSError:  # The bundle or a source is missing.
+        pass
+    return (), ()
+
+
+def _is_current(modules: tuple[Module, ...], made_at: float) -> bool:
+    """Whether the sources are those of which the bundle was made."""
+    for _, file, _, size, _ in modules:
+        status = stat(f"{_package}/{file}")
+        if status.st_size != size or status.st_mtime > made_at + INSTALL_S:
+            return False
+    return True
+
+
+def _import(others: tuple[str, ...], modules: tuple[Module, ...]) -> None:
+    for other in others:  # Not with the lock: another thread may be importing one of them.
+        __import__(other)
+    acquire_lock()
+    try:
+        if any(module[0] in busy for module in modules):
+            return  # Another thread is importing a part of them.
+        for module in modules:
+            if module[0] not in sys.modules:
+                _execute(module)
+        for module in modules:  # Now the packages are complete, too.
+            _name_in_package(module[0])
+    finally:
+        release_lock()
+
+
+def _execute(module: Module) -> None:
+    """Execute a module, then publish it: other threads never see it incomplete."""
+    name, file, is_package, _, code = module
+    path = f"{_package}/{file}"
+    _fix_co_filename(code, path)
+    loader = SourceFileLoader(name, path)
+    spec = ModuleSpec(name, loader, origin=path, is_package=is_package)
+    spec.has_location = True
+    made = ModuleType(name)
+    names = vars(made)
+    names.update(__file__=path, __loader__=loader, __spec__=spec, __package__=spec.parent)
+    if is_package:
+        spec.submodule_search_locations = [path.rpartition("/")[0]]
+        names.update(__path__=spec.submodule_search_locations)
+    exec(code, names)
+    sys.modules[name] = made
+    _name_in_package(name)
+
+
+def _name_in_package(name: str) -> None:
+    """Make a module an attribute of its package, if the package is complete."""
+    parent, _, child = name.rpartition(".")
+    if parent in sys.modules:
+        setattr(sys.modules[parent], child, sys.modules[name])

@@ -1,0 +1,175 @@
+"""Modules from a bundle are those that the import system would have made."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import os
+import subprocess
+import sys
+from _frozen_importlib import _get_module_lock  # type: ignore[attr-defined]
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+import pytest
+
+from stretto.base import bundle
+from tests.support.sources import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PACKAGE = "bundled_package"
+SOURCES = {
+    "__init__.py": "",
+    "low.py": "import marshal\ndef value():\n    return 1\n",
+    "inner/__init__.py": "from bundled_package.low import value\n",
+    "inner/high.py": """
+from bundled_package import inner
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from bundled_package.unused import nothing
+try:
+    from bundled_package.low import value
+except ImportError:
+    from bundled_package.unused import value
+""",
+    "unused.py": "",
+}
+NAMES = [f"{PACKAGE}.{name}" for name in ("low", "inner", "inner.high")]
+
+
+@pytest.fixture
+def tool() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("bundles", ROOT / "tools/bundles.py")
+    assert spec is not None
+    assert spec.loader is not None
+    tool = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tool)
+    return tool
+
+
+@pytest.fixture
+def package(tmp_path: Path, tool: ModuleType, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A package with a bundle `some` of its modules, but `unused`."""
+    package = tmp_path / PACKAGE
+    for name, source in SOURCES.items():
+        (package / name).parent.mkdir(parents=True, exist_ok=True)
+        (package / name).write_text(source)
+    monkeypatch.setattr(tool, "BUNDLES", {"some": f"{PACKAGE}.inner.high"})
+    monkeypatch.setattr(tool, "FIRST", PACKAGE)
+    tool.main(package, package / "bundles")
+    monkeypatch.setattr(bundle, "_package", str(package))
+    monkeypatch.setattr(bundle, "_loaded", set())
+    monkeypatch.syspath_prepend(str(tmp_path))
+    importlib.import_module(PACKAGE)
+    yield package
+    for name in [name for name in sys.modules if name.startswith(PACKAGE)]:
+        del sys.modules[name]
+
+
+def loaded() -> list[str]:
+    return [name for name in sys.modules if name.startswith(f"{PACKAGE}.")]
+
+
+def test_a_bundle_has_the_modules_that_its_roots_import(package: Path) -> None:
+    bundle.load("some")
+    assert loaded() == NAMES
+
+
+def test_modules_have_the_attributes_that_the_import_system_gives(package: Path) -> None:
+    bundle.load("some")
+    for name in NAMES:
+        module = sys.modules.pop(name)
+        usual = importlib.import_module(name)
+        for attribute in ("__name__", "__file__", "__package__", "__path__", "__doc__"):
+            assert getattr(module, attribute, None) == getattr(usual, attribute, None)
+        assert module.__spec__ == usual.__spec__
+        assert type(module.__loader__) is type(usual.__loader__)
+
+
+def test_modules_are_attributes_of_their_packages_and_know_their_sources(package: Path) -> None:
+    bundle.load("some")
+    value = sys.modules[PACKAGE].inner.high.value
+    assert value() == 1
+    assert inspect.getsourcefile(value) == str(package / "low.py")
+    assert inspect.getsource(value).endswith("return 1\n")
+    assert value.__code__.co_filename == str(package / "low.py")
+
+
+def test_a_module_that_is_imported_already_stays(package: Path) -> None:
+    low = importlib.import_module(f"{PACKAGE}.low")
+    bundle.load("some")
+    assert sys.modules[f"{PACKAGE}.low"] is low
+    assert sys.modules[f"{PACKAGE}.inner.high"].value is low.value
+
+
+@pytest.mark.parametrize(
+    ("edit", "why"),
+    [
+        (lambda path: path.write_text(SOURCES["low.py"] + "\n"), "another size"),
+        (lambda path: os.utime(path, (2e9, 2e9)), "written later"),
+        (lambda path: path.unlink(), "missing"),
+    ],
+)
+def test_a_bundle_of_edited_sources_is_not_used(package: Path, edit, why: str) -> None:  # type: ignore[no-untyped-def]
+    edit(package / "low.py")
+    bundle.load("some")
+    assert loaded() == [], why
+
+
+def test_a_bundle_of_another_interpreter_is_not_used(package: Path) -> None:
+    [path] = (package / "bundles").iterdir()
+    path.write_bytes(b"\0" + path.read_bytes()[1:])
+    bundle.load("some")
+    assert loaded() == []
+
+
+def test_a_bundle_that_is_missing_has_no_effect(package: Path) -> None:
+    bundle.load("none")
+    assert loaded() == []
+
+
+def test_modules_that_another_thread_is_importing_are_left_to_it(package: Path) -> None:
+    lock = _get_module_lock(f"{PACKAGE}.low")  # An import has it.
+    bundle.load("some")
+    del lock
+    assert loaded() == []
+
+
+LIST = """
+for name, module in list(sys.modules.items()):
+    if name.startswith("stretto.") and hasattr(module, "__cached__"):
+        print(name)
+"""
+"""Prints the modules that are from no bundle."""
+USUAL = {"stretto.base", "stretto.base.bundle", "stretto.client.track_event"}
+"""What is needed before, and a package that imports its own modules."""
+
+
+def usually_imported(*command: str | Path) -> set[str]:
+    command = (sys.executable, *command)
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+@pytest.mark.once
+def test_an_import_of_the_package_needs_one_bundle() -> None:
+    assert usually_imported("-c", f"import sys, stretto\n{LIST}") == USUAL
+
+
+@pytest.mark.once
+def test_bundles_have_all_modules_of_a_recording(tmp_path: Path) -> None:
+    block = f"with stretto.recording({str(tmp_path / 'trace')!r}): pass"
+    assert usually_imported("-c", f"import sys, stretto\n{block}\n{LIST}") == USUAL
+
+
+@pytest.mark.once
+def test_bundles_have_all_modules_of_a_recorded_program(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(f"import sys\n{LIST}")
+    record = ["-m", "stretto", "record", "-q", "-o", tmp_path / "trace", program]
+    target = ("recorder", "recorder.workspace", "recorder.target", "recorder.target.bootstrap")
+    assert usually_imported(*record) == USUAL | {f"stretto.{name}" for name in target}
