@@ -100,6 +100,25 @@ struct st_stack_frame st_python_caller(struct st_stack_frame frame) {
   return python_call(f ? f->previous : NULL);
 }
 
+int st_python_instruction(struct st_stack_frame frame) {
+  _PyInterpreterFrame* f = (_PyInterpreterFrame*)(uintptr_t)frame.address;
+  return _PyInterpreterFrame_LASTI(f) * (int)sizeof(_Py_CODEUNIT);
+}
+
+PyThreadState* st_python_attached_thread(void) {
+#if PY_VERSION_HEX >= 0x030D0000
+  return PyThreadState_GetUnchecked();
+#else
+  PyThreadState* thread = _PyThreadState_UncheckedGet();
+#if PY_VERSION_HEX < 0x030C0000
+  /* Here it is the state of the thread that holds the GIL, whichever that is. */
+  if (thread != PyGILState_GetThisThreadState())
+    return NULL;
+#endif
+  return thread;
+#endif
+}
+
 /* Returns the object at this address, if it has the type.  A freed object has no
  * references, or the allocator has stored an address there. */
 static PyObject* object_at(uint64_t address, PyTypeObject* type) {

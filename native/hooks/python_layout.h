@@ -31,6 +31,13 @@ struct st_stack_frame st_python_frame(PyThreadState* thread);
  * none. */
 struct st_stack_frame st_python_caller(struct st_stack_frame frame);
 
+/* Returns the offset, in bytes, of the instruction that a frame executes, from
+ * the start of its code; negative before the first one.  The caller holds the
+ * GIL. */
+int st_python_instruction(struct st_stack_frame frame);
+/* Returns the calling thread's state if it holds the GIL, else NULL. */
+PyThreadState* st_python_attached_thread(void);
+
 /* Return the code object or dict at an address that a stack sample contains;
  * NULL if there is none, because it was freed since.  Borrowed references.  The
  * caller holds the GIL. */

@@ -118,10 +118,10 @@ static uint32_t frame_number(struct st_python_sampler* s,
                              const struct st_sampled_frame* frame) {
   uint32_t known =
       st_stack_table_known(s->table, frame->code, frame->instruction);
-  return known
-             ? known
-             : st_stack_table_add(s->table, frame->code, frame->instruction,
-                                  line_of(s, frame->code, frame->instruction));
+  return known ? known
+               : st_stack_table_add(
+                     s->table, frame->code, frame->instruction, frame->code,
+                     line_of(s, frame->code, frame->instruction));
 }
 
 /* Reads the stack of a thread into s->numbers, the outermost frame first.

@@ -68,7 +68,7 @@ static uint64_t hash_of_instruction(const struct st_stack_table* t,
 
 static uint64_t hash_of_line(const struct st_stack_table* t, uint32_t number) {
   struct st_table_frame f = st_stack_table_frame(t, number);
-  return mix(mix(0, f.code), (uint64_t)f.line);
+  return mix(mix(0, f.function), (uint64_t)f.line);
 }
 
 static uint64_t hash_of_frames(const uint32_t* frames, uint32_t depth) {
@@ -132,11 +132,16 @@ static void empty(struct hash* h) {
   *h = (struct hash){0};
 }
 
-void st_stack_table_clear(struct st_stack_table* t) {
+static void forget_instructions(struct st_stack_table* t) {
   empty(&t->by_instruction);
+  t->instructions.count = 0;
+}
+
+void st_stack_table_clear(struct st_stack_table* t) {
+  forget_instructions(t);
   empty(&t->by_line);
   empty(&t->by_stack);
-  t->instructions.count = t->frames.count = 0;
+  t->frames.count = 0;
   t->stacks.count = t->numbers.count = 0;
 }
 
@@ -171,41 +176,43 @@ uint32_t st_stack_table_known(const struct st_stack_table* t, uint64_t code,
   return i ? i->frame : 0;
 }
 
-static uint32_t find_line(const struct st_stack_table* t, uint64_t code,
+static uint32_t find_line(const struct st_stack_table* t, uint64_t function,
                           int32_t line) {
   const struct hash* h = &t->by_line;
   size_t mask = h->capacity - 1;
   if (!h->capacity)
     return 0;
-  for (size_t at = mix(mix(0, code), (uint64_t)line) & mask; h->slots[at];
+  for (size_t at = mix(mix(0, function), (uint64_t)line) & mask; h->slots[at];
        at = (at + 1) & mask) {
     struct st_table_frame f = st_stack_table_frame(t, h->slots[at]);
-    if (f.code == code && f.line == line)
+    if (f.function == function && f.line == line)
       return h->slots[at];
   }
   return 0;
 }
 
-static uint32_t add_frame(struct st_stack_table* t, uint64_t code,
+static uint32_t add_frame(struct st_stack_table* t, uint64_t function,
                           int32_t line) {
-  uint32_t found = find_line(t, code, line);
+  uint32_t found = find_line(t, function, line);
   if (found || t->frames.count == ST_MAX_FRAMES)
     return found;
   struct st_table_frame* frame =
       reserve(t, &t->by_line, hash_of_line) ? append(&t->frames, 1) : NULL;
   if (!frame)
     return 0;
-  *frame = (struct st_table_frame){code, line};
+  *frame = (struct st_table_frame){function, line};
   uint32_t number = (uint32_t)t->frames.count;
   insert(&t->by_line, hash_of_line(t, number), number);
   return number;
 }
 
 uint32_t st_stack_table_add(struct st_stack_table* t, uint64_t code,
-                            uint64_t instruction, int32_t line) {
-  uint32_t frame = add_frame(t, code, line);
-  if (!frame || t->instructions.count == ST_MAX_FRAMES ||
-      !reserve(t, &t->by_instruction, hash_of_instruction))
+                            uint64_t instruction, uint64_t function,
+                            int32_t line) {
+  uint32_t frame = add_frame(t, function, line);
+  if (frame && t->instructions.count == ST_MAX_FRAMES)
+    forget_instructions(t);
+  if (!frame || !reserve(t, &t->by_instruction, hash_of_instruction))
     return 0;
   struct instruction* added = append(&t->instructions, 1);
   if (!added)

@@ -3,16 +3,17 @@
  * A sampler reads the same stacks many times.  The trace has each stack and
  * each frame once, and refers to it by its number (interning id):
  *
- *   (code, instruction) --> frame: (code, line) --> stack: frames, outermost
- *                                                   first
+ *   (code, instruction) --> frame: (function, line) --> stack: frames,
+ *                                                       outermost first
  *
  * Numbers are given in order, from 1 on.  So the writer of the trace writes
  * only the frames and stacks whose numbers are greater than the last written
  * ones.
  *
  * Limits: ST_MAX_FRAMES and ST_MAX_STACKS.  When one is reached, or memory is
- * exhausted, st_stack_table_add() and st_stack_table_stack() return 0.  The
- * caller then clears the table, and numbers start at 1 again.
+ * exhausted, st_stack_table_add() and st_stack_table_stack() return 0.  A
+ * sampler then clears the table, and numbers start at 1 again.  Instructions are
+ * a cache, which starts anew when it has ST_MAX_FRAMES of them.
  */
 #pragma once
 
@@ -23,7 +24,7 @@
 enum { ST_MAX_FRAMES = 1 << 18, ST_MAX_STACKS = 1 << 18 };
 
 struct st_table_frame {
-  uint64_t code;
+  uint64_t function;
   int32_t line;
 };
 
@@ -37,10 +38,11 @@ void st_stack_table_clear(struct st_stack_table* t);
  * table has none. */
 uint32_t st_stack_table_known(const struct st_stack_table* t, uint64_t code,
                               uint64_t instruction);
-/* Adds an instruction that belongs to a line.  Returns the frame's number, or
- * 0. */
+/* Adds an instruction that belongs to a line of a function, which may have
+ * several code objects.  Returns the frame's number, or 0. */
 uint32_t st_stack_table_add(struct st_stack_table* t, uint64_t code,
-                            uint64_t instruction, int32_t line);
+                            uint64_t instruction, uint64_t function,
+                            int32_t line);
 /* Returns the number of a stack, which is added if it is new.  Returns 0 if it
  * can't be added. */
 uint32_t st_stack_table_stack(struct st_stack_table* t, const uint32_t* frames,

@@ -158,7 +158,7 @@ static bool see(void* self, const struct st_thread_stack* stack) {
     seen->gil = i;
   if (stack->depth > 0) {
     uint32_t last = stack->frames[stack->depth - 1];
-    seen->code[i] = st_stack_table_frame(seen->table, last).code;
+    seen->code[i] = st_stack_table_frame(seen->table, last).function;
     seen->line[i] = st_stack_table_frame(seen->table, last).line;
   }
   return true;

@@ -10,14 +10,34 @@
 static void instructions_of_one_line_have_one_frame(void) {
   struct st_stack_table* t = st_stack_table_create();
   CHECK_EQ(st_stack_table_known(t, 0x1000, 0x1010), 0);
-  CHECK_EQ(st_stack_table_add(t, 0x1000, 0x1010, 5), 1);
-  CHECK_EQ(st_stack_table_add(t, 0x1000, 0x1012, 5), 1);
-  CHECK_EQ(st_stack_table_add(t, 0x1000, 0x1014, 6), 2);
-  CHECK_EQ(st_stack_table_add(t, 0x2000, 0x1010, 5), 3);
+  CHECK_EQ(st_stack_table_add(t, 0x1000, 0x1010, 0x1000, 5), 1);
+  CHECK_EQ(st_stack_table_add(t, 0x1000, 0x1012, 0x1000, 5), 1);
+  CHECK_EQ(st_stack_table_add(t, 0x1000, 0x1014, 0x1000, 6), 2);
+  CHECK_EQ(st_stack_table_add(t, 0x2000, 0x1010, 0x2000, 5), 3);
   CHECK_EQ(st_stack_table_known(t, 0x1000, 0x1012), 1);
   CHECK_EQ(st_stack_table_frame_count(t), 3);
-  CHECK_EQ(st_stack_table_frame(t, 2).code, 0x1000);
+  CHECK_EQ(st_stack_table_frame(t, 2).function, 0x1000);
   CHECK_EQ(st_stack_table_frame(t, 2).line, 6);
+  st_stack_table_destroy(t);
+}
+
+static void code_objects_of_one_function_share_frames(void) {
+  struct st_stack_table* t = st_stack_table_create();
+  CHECK_EQ(st_stack_table_add(t, 1, 0x10, 7, 5), 1);
+  CHECK_EQ(st_stack_table_add(t, 2, 0x10, 7, 5), 1);
+  CHECK_EQ(st_stack_table_add(t, 3, 0x10, 8, 5), 2);
+  CHECK_EQ(st_stack_table_known(t, 2, 0x10), 1);
+  st_stack_table_destroy(t);
+}
+
+static void cache_of_instructions_starts_anew_when_it_is_full(void) {
+  struct st_stack_table* t = st_stack_table_create();
+  for (uint32_t i = 0; i < ST_MAX_FRAMES; i++)
+    CHECK_EQ(st_stack_table_add(t, i, 0, 7, 5), 1);
+  CHECK_EQ(st_stack_table_known(t, 0, 0), 1);
+  CHECK_EQ(st_stack_table_add(t, ST_MAX_FRAMES, 0, 7, 5), 1);
+  CHECK_EQ(st_stack_table_known(t, 0, 0), 0);
+  CHECK_EQ(st_stack_table_known(t, ST_MAX_FRAMES, 0), 1);
   st_stack_table_destroy(t);
 }
 
@@ -43,21 +63,21 @@ static void equal_stacks_have_one_number(void) {
 
 static void cleared_table_starts_at_1(void) {
   struct st_stack_table* t = st_stack_table_create();
-  st_stack_table_add(t, 0x1000, 0x1010, 5);
+  st_stack_table_add(t, 0x1000, 0x1010, 0x1000, 5);
   st_stack_table_stack(t, (const uint32_t[]){1}, 1);
   st_stack_table_clear(t);
   CHECK_EQ(st_stack_table_frame_count(t), 0);
   CHECK_EQ(st_stack_table_stack_count(t), 0);
   CHECK_EQ(st_stack_table_known(t, 0x1000, 0x1010), 0);
-  CHECK_EQ(st_stack_table_add(t, 0x3000, 0x3010, 7), 1);
+  CHECK_EQ(st_stack_table_add(t, 0x3000, 0x3010, 0x3000, 7), 1);
   st_stack_table_destroy(t);
 }
 
 static void full_table_refuses_new_frames_and_stacks(void) {
   struct st_stack_table* t = st_stack_table_create();
   for (uint32_t i = 1; i <= ST_MAX_FRAMES; i++)
-    CHECK_EQ(st_stack_table_add(t, 0x1000, 2 * i, (int32_t)i), i);
-  CHECK_EQ(st_stack_table_add(t, 0x1000, 1, 1), 0);
+    CHECK_EQ(st_stack_table_add(t, 0x1000, 2 * i, 0x1000, (int32_t)i), i);
+  CHECK_EQ(st_stack_table_add(t, 0x1000, 1, 0x1000, ST_MAX_FRAMES + 1), 0);
   CHECK_EQ(st_stack_table_known(t, 0x1000, 2 * 77), 77);
   for (uint32_t i = 1; i <= ST_MAX_STACKS; i++)
     CHECK_EQ(st_stack_table_stack(t, (const uint32_t[]){i, 1}, 2), i);
@@ -93,6 +113,8 @@ static void numbers_of_stacks_match_a_simple_search(void) {
 
 int main(void) {
   RUN(instructions_of_one_line_have_one_frame);
+  RUN(code_objects_of_one_function_share_frames);
+  RUN(cache_of_instructions_starts_anew_when_it_is_full);
   RUN(equal_stacks_have_one_number);
   RUN(cleared_table_starts_at_1);
   RUN(full_table_refuses_new_frames_and_stacks);

@@ -213,6 +213,59 @@ def manager_exits(manager: object, /, *args: object) -> object:
 def manager_exited(manager: object, result: object, /) -> None:
     """Handle the end of a context manager's `__exit__`, or of the coroutine that it returned."""
 
+def heap_start(interval: int, *, limit: int = 0, max_interval: int = 0, seed: int = 0) -> None:
+    """Sample allocations of Python's three memory domains.
+
+    Args:
+        interval: How many bytes are allocated between two samples on average, at least 1.
+        limit: The largest share of the process's CPU time, in thousandths, that samples may take;
+            above it the interval doubles. 0: no limit.
+        max_interval: The largest interval that is reached in this way, in bytes.
+        seed: Seeds the random numbers of each thread that begins to allocate.
+
+    Raises:
+        RuntimeError: A profile runs already, or this is a subinterpreter.
+        ValueError: An argument is out of range.
+    """
+
+def heap_stop() -> None:
+    """Stop sampling, and forget all samples. No effect if no profile runs."""
+
+def heap_dump(
+    heap: int, everything: bool, /
+) -> tuple[int, int, list[tuple[int, int, int, int, int, int, int]]]:
+    """Return (live bytes, their maximum, rows) of a heap.
+
+    Args:
+        heap: 0 for the domain raw, 1 for mem, 2 for obj.
+        everything: Whether all stacks have a row; else those that have changed since the last dump.
+
+    Returns:
+        Rows are (stack, bytes allocated, bytes freed, samples allocated, samples freed, bytes at
+        the maximum of the heap, samples at it). All but the last two are since the start.
+    """
+
+def heap_stats() -> dict[str, int]:
+    """Return dropped samples by reason (`live_full`, `out_of_memory`), and further numbers.
+
+    `other_stacks`: samples whose stack found no room; `live`: samples whose blocks are not freed;
+    `stacks`: different stacks; `interval`: the sampling interval now, in bytes; `slower`: how often
+    it has doubled.
+    """
+
+def heap_stack(number: int, /) -> tuple[int, ...]:
+    """Return the numbers of a stack's frames, the outermost first; empty for an unknown stack."""
+
+def heap_frame(number: int, /) -> tuple[int, int]:
+    """Return (number of the function, line) of a frame; (0, 0) for an unknown one."""
+
+def heap_function(number: int, /) -> tuple[str, str]:
+    """Return (qualified name, file) of a function.
+
+    Raises:
+        LookupError: There is no such function.
+    """
+
 @final
 class Around:
     """A wrapper of a function that calls an observer before and after each call.

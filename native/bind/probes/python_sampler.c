@@ -124,7 +124,8 @@ static PyObject* numbers_tuple(const uint32_t* numbers, uint32_t count) {
 static PyObject* frame_tuple(const struct st_stack_table* table,
                              uint32_t number) {
   struct st_table_frame frame = st_stack_table_frame(table, number);
-  return Py_BuildValue("Ki", (unsigned long long)frame.code, (int)frame.line);
+  return Py_BuildValue("Ki", (unsigned long long)frame.function,
+                       (int)frame.line);
 }
 
 static PyObject* stack_tuple(const struct st_stack_table* table,

@@ -1,0 +1,349 @@
+#include "hooks/heap_hooks.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+#include "core/fork_guard.h"
+#include "probes/heap_budget.h"
+#include "probes/poisson.h"
+
+/* pymalloc gives requests above this to the domain `raw`. */
+enum { MAX_SMALL = 512 };
+
+static struct {
+  struct st_heap_profile profile;
+  struct st_heap_stacks stacks;
+  struct st_heap_budget budget;
+  struct st_heap_options options;
+  _Atomic bool running;
+  _Atomic uint64_t interval, seeds;
+  uint32_t slower;
+  PyMemAllocatorEx originals[ST_HEAPS];
+  bool in_place[ST_HEAPS];
+  struct st_fork_entry fork;
+} heap = {.profile.mutex = PTHREAD_MUTEX_INITIALIZER,
+          .fork.mutexes = {&heap.profile.mutex}};
+
+static _Thread_local struct {
+  struct st_poisson poisson;
+  /* The thread is in an allocator of `mem` or `obj`. */
+  bool inside;
+} thread;
+
+static void lock(void) {
+  pthread_mutex_lock(&heap.profile.mutex);
+}
+
+static void unlock(void) {
+  pthread_mutex_unlock(&heap.profile.mutex);
+}
+
+static uint64_t now_ns(clockid_t clock) {
+  struct timespec t;
+  clock_gettime(clock, &t);
+  return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static void sample_less(void) {
+  uint64_t interval = heap.interval * 2;
+  if (interval > heap.options.max_interval)
+    return;
+  heap.interval = interval;
+  heap.slower++;
+}
+
+static void end_timed(uint64_t began) {
+  uint64_t duration = now_ns(CLOCK_MONOTONIC) - began;
+  if (st_heap_budget_add(&heap.budget, duration) &&
+      st_heap_budget_is_over(&heap.budget, now_ns(CLOCK_PROCESS_CPUTIME_ID)))
+    sample_less();
+}
+
+/* The slow path of an allocation. */
+__attribute__((noinline)) static void sample(uint32_t domain, void* block,
+                                             size_t size) {
+  if (!heap.running) {
+    st_poisson_reset(&thread.poisson);
+    return;
+  }
+  uint64_t seed = thread.poisson.random
+                      ? 0
+                      : heap.options.seed + atomic_fetch_add(&heap.seeds, 1);
+  uint64_t weight =
+      st_poisson_weight(&thread.poisson, size, heap.interval, seed);
+  if (!weight)
+    return;
+  lock();
+  bool timed = st_heap_budget_is_timed(&heap.budget);
+  uint64_t began = timed ? now_ns(CLOCK_MONOTONIC) : 0;
+  if (heap.running) {
+    uint32_t stack = st_heap_stack_number(&heap.stacks, &heap.profile.filter);
+    st_heap_add(&heap.profile, domain, stack, (uint64_t)(uintptr_t)block,
+                weight);
+  }
+  if (timed)
+    end_timed(began);
+  unlock();
+}
+
+/* Removes a block that is about to be freed.  Returns whether it was
+ * sampled. */
+__attribute__((noinline)) static bool forget(void* block,
+                                             struct st_heap_block* removed) {
+  uint64_t address = (uint64_t)(uintptr_t)block;
+  lock();
+  st_heap_stacks_free_code(&heap.stacks, &heap.profile.filter, address);
+  bool sampled = st_heap_remove(&heap.profile, address, removed);
+  unlock();
+  return sampled;
+}
+
+static void put_back(const struct st_heap_block* removed) {
+  lock();
+  if (heap.running)
+    st_heap_put_back(&heap.profile, removed);
+  unlock();
+}
+
+static inline void* allocated(uint32_t domain, void* block, size_t size) {
+  if (block && st_poisson_may_hit(&thread.poisson, size))
+    sample(domain, block, size);
+  return block;
+}
+
+static inline bool may_be_sampled(void* block) {
+  return st_heap_is_sampled(&heap.profile, block);
+}
+
+/* Whether a call of `raw` comes from the allocator of another domain. */
+static inline bool is_nested(uint32_t domain) {
+  return domain == PYMEM_DOMAIN_RAW && thread.inside;
+}
+
+/* The hooks of all domains; the compiler makes one of each for each domain. */
+#define INLINE static inline __attribute__((always_inline))
+
+INLINE void* hooked_malloc(uint32_t domain, void* ctx, size_t size) {
+  PyMemAllocatorEx* original = &heap.originals[domain];
+  if (is_nested(domain))
+    return original->malloc(ctx, size);
+  bool before = thread.inside;
+  if (size > MAX_SMALL)
+    thread.inside = true;
+  void* block = original->malloc(ctx, size);
+  if (size > MAX_SMALL)
+    thread.inside = before;
+  return allocated(domain, block, size);
+}
+
+INLINE void* hooked_calloc(uint32_t domain, void* ctx, size_t count,
+                           size_t size) {
+  PyMemAllocatorEx* original = &heap.originals[domain];
+  if (is_nested(domain))
+    return original->calloc(ctx, count, size);
+  bool before = thread.inside;
+  thread.inside = true;
+  void* block = original->calloc(ctx, count, size);
+  thread.inside = before;
+  return allocated(domain, block, count * size);
+}
+
+INLINE void* hooked_realloc(uint32_t domain, void* ctx, void* old,
+                            size_t size) {
+  PyMemAllocatorEx* original = &heap.originals[domain];
+  if (is_nested(domain))
+    return original->realloc(ctx, old, size);
+  struct st_heap_block removed;
+  bool sampled = may_be_sampled(old) && forget(old, &removed);
+  bool before = thread.inside;
+  thread.inside = true;
+  void* block = original->realloc(ctx, old, size);
+  thread.inside = before;
+  if (!block && sampled)
+    put_back(&removed);
+  return allocated(domain, block, size);
+}
+
+INLINE void hooked_free(uint32_t domain, void* ctx, void* block) {
+  struct st_heap_block removed;
+  if (may_be_sampled(block))
+    forget(block, &removed);
+  heap.originals[domain].free(ctx, block);
+}
+
+#define HOOKS(name, domain)                                          \
+  static void* name##_malloc(void* ctx, size_t size) {               \
+    return hooked_malloc(domain, ctx, size);                         \
+  }                                                                  \
+  static void* name##_calloc(void* ctx, size_t count, size_t size) { \
+    return hooked_calloc(domain, ctx, count, size);                  \
+  }                                                                  \
+  static void* name##_realloc(void* ctx, void* block, size_t size) { \
+    return hooked_realloc(domain, ctx, block, size);                 \
+  }                                                                  \
+  static void name##_free(void* ctx, void* block) {                  \
+    hooked_free(domain, ctx, block);                                 \
+  }
+
+HOOKS(raw, PYMEM_DOMAIN_RAW)
+HOOKS(mem, PYMEM_DOMAIN_MEM)
+HOOKS(obj, PYMEM_DOMAIN_OBJ)
+
+/* The context is that of the original allocator, which the hooks pass on.  So
+ * a thread that reads the old function and the new context, or the other way
+ * round, calls correctly, too: `raw` needs no GIL, and the change is not
+ * atomic. */
+static const PyMemAllocatorEx kHooks[ST_HEAPS] = {
+    [PYMEM_DOMAIN_RAW] = {NULL, raw_malloc, raw_calloc, raw_realloc, raw_free},
+    [PYMEM_DOMAIN_MEM] = {NULL, mem_malloc, mem_calloc, mem_realloc, mem_free},
+    [PYMEM_DOMAIN_OBJ] = {NULL, obj_malloc, obj_calloc, obj_realloc, obj_free},
+};
+
+static void put_in_place(PyMemAllocatorDomain domain) {
+  if (heap.in_place[domain])
+    return;
+  PyMem_GetAllocator(domain, &heap.originals[domain]);
+  PyMemAllocatorEx hooks = kHooks[domain];
+  hooks.ctx = heap.originals[domain].ctx;
+  PyMem_SetAllocator(domain, &hooks);
+  heap.in_place[domain] = true;
+}
+
+/* Puts the original allocator back, unless another tool has wrapped ours. */
+static void remove_hooks(PyMemAllocatorDomain domain) {
+  PyMemAllocatorEx current;
+  PyMem_GetAllocator(domain, &current);
+  if (current.malloc != kHooks[domain].malloc)
+    return;
+  PyMem_SetAllocator(domain, &heap.originals[domain]);
+  heap.in_place[domain] = false;
+}
+
+static void register_for_forks(void) {
+  static bool registered;
+  if (!registered)
+    st_fork_register(&heap.fork);
+  registered = true;
+}
+
+bool st_heap_hooks_start(const struct st_heap_options* options) {
+  if (heap.running) {
+    PyErr_SetString(PyExc_RuntimeError, "a heap profile runs already");
+    return false;
+  }
+  register_for_forks();
+  if (!st_heap_stacks_init(&heap.stacks)) {
+    st_heap_hooks_stop();
+    return false;
+  }
+  st_heap_profile_init(&heap.profile);
+  heap.options = *options;
+  heap.budget = (struct st_heap_budget){.limit = options->limit};
+  heap.interval = options->interval;
+  heap.slower = 0;
+  heap.running = true;
+  for (int domain = 0; domain < ST_HEAPS; domain++)
+    put_in_place((PyMemAllocatorDomain)domain);
+  return true;
+}
+
+void st_heap_hooks_stop(void) {
+  for (int domain = 0; domain < ST_HEAPS; domain++)
+    if (heap.in_place[domain])
+      remove_hooks((PyMemAllocatorDomain)domain);
+  lock();
+  heap.running = false;
+  struct st_heap_function* functions = heap.stacks.functions;
+  uint32_t count = heap.stacks.function_count;
+  st_heap_stacks_clear(&heap.stacks);
+  st_heap_profile_clear(&heap.profile);
+  unlock();
+  st_heap_functions_free(functions, count);
+}
+
+bool st_heap_hooks_running(void) {
+  return heap.running;
+}
+
+/* Returns the capacity that a dump needs: the number of stacks at most. */
+static size_t stacks_of(uint32_t number) {
+  lock();
+  size_t count = heap.profile.heaps[number].capacity;
+  unlock();
+  return count;
+}
+
+static void copy_rows(struct st_heap* from, struct st_heap_dump* dump,
+                      size_t room) {
+  uint32_t i = 1;
+  while (dump->count < room && (i = st_heap_next_changed(from, i))) {
+    const struct st_heap_stack* s = &from->stacks[i];
+    dump->rows[dump->count++] = (struct st_heap_row){
+        i++, s->allocated, s->freed, st_heap_at_max(from, s)};
+  }
+}
+
+bool st_heap_hooks_dump(uint32_t number, bool everything,
+                        struct st_heap_dump* dump) {
+  size_t room = stacks_of(number);
+  *dump = (struct st_heap_dump){.rows = calloc(room + 1, sizeof *dump->rows)};
+  if (!dump->rows)
+    return false;
+  struct st_heap* from = &heap.profile.heaps[number];
+  lock();
+  if (everything)
+    st_heap_dump_all(from);
+  copy_rows(from, dump, room);
+  dump->live = from->live;
+  dump->max = from->max;
+  unlock();
+  return true;
+}
+
+struct st_heap_stats st_heap_hooks_stats(void) {
+  lock();
+  struct st_heap_stats stats = {
+      .drops = heap.profile.drops,
+      .live = heap.profile.live.count,
+      .stacks =
+          heap.running ? st_stack_table_stack_count(heap.stacks.table) : 0,
+      .other_stacks = heap.stacks.rest,
+      .interval = heap.interval,
+      .slower = heap.slower,
+  };
+  unlock();
+  return stats;
+}
+
+uint32_t st_heap_hooks_stack(uint32_t number,
+                             uint32_t frames[ST_HEAP_MAX_DEPTH]) {
+  uint32_t depth = 0;
+  lock();
+  if (heap.running && number &&
+      number <= st_stack_table_stack_count(heap.stacks.table)) {
+    const uint32_t* all =
+        st_stack_table_frames(heap.stacks.table, number, &depth);
+    memcpy(frames, all, depth * sizeof *frames);
+  }
+  unlock();
+  return depth;
+}
+
+struct st_table_frame st_heap_hooks_frame(uint32_t number) {
+  struct st_table_frame frame = {0};
+  lock();
+  if (heap.running && number &&
+      number <= st_stack_table_frame_count(heap.stacks.table))
+    frame = st_stack_table_frame(heap.stacks.table, number);
+  unlock();
+  return frame;
+}
+
+struct st_heap_function st_heap_hooks_function(uint32_t number) {
+  struct st_heap_function function = {0};
+  lock();
+  if (number && number <= heap.stacks.function_count)
+    function = heap.stacks.functions[number - 1];
+  unlock();
+  return function;
+}
