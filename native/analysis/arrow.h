@@ -1,8 +1,10 @@
-/* Arrow: hands tables over by the Arrow C data interface, without copies.
+/* Arrow: hands tables over by the Arrow C data interface.
  *
- * A table is exported as a struct array with a child per column; text is a
- * dictionary array, whose dictionary is the whole string pool.  An exported
- * array holds a reference to the importer until it is released.
+ * A table is exported as a stream of struct arrays with a child per column, an
+ * array for each segment of the table.  The values are copied for each array,
+ * because segments have their own widths.  Text is a dictionary array, whose
+ * dictionary is the whole string pool, without a copy.  An exported array holds
+ * a reference to the importer until it is released.
  *
  * Source: https://arrow.apache.org/docs/format/CDataInterface.html
  */
@@ -37,10 +39,7 @@ struct ArrowArrayStream {
   void* private_data;
 };
 
-/* These functions export a table.  They return false when out of memory. */
+/* These functions return false when out of memory. */
 bool st_arrow_schema(const struct st_table* t, struct ArrowSchema* out);
-bool st_arrow_array(struct st_importer* m, const struct st_table* t,
-                    struct ArrowArray* out);
-/* Exports a stream that consists of one array. */
 bool st_arrow_stream(struct st_importer* m, const struct st_table* t,
                      struct ArrowArrayStream* out);

@@ -105,13 +105,17 @@ static void read_event(const struct target* t, struct st_field event) {
   struct st_importer* m = t->m;
   struct st_decoder d;
   struct st_field f;
-  bool has_ts = false, has_id = false;
+  bool has_ts = false, has_id = false, is_first = true;
   uint64_t ts = 0;
+  size_t head = 0; /* The bytes of the timestamp, if it comes first. */
   st_decoder_init(&d, event.data, event.size);
-  while (st_decoder_next(&d, &f) && !(has_ts && has_id)) {
-    if (f.number == EVENT_TIMESTAMP && !has_ts)
+  while (!(has_ts && has_id) && st_decoder_next(&d, &f)) {
+    if (f.number == EVENT_TIMESTAMP && !has_ts) {
       has_ts = true, ts = f.value;
+      head = is_first ? (size_t)(d.cur - event.data) : 0;
+    }
     has_id |= f.data != NULL;
+    is_first = false;
   }
   if (!has_ts) {
     m->ftrace.bundle_errors++;
@@ -119,8 +123,8 @@ static void read_event(const struct target* t, struct st_field event) {
     m->ftrace.missing_ids++;
   } else {
     push(t, ST_QUEUE_FTRACE, (int64_t)ts,
-         (struct st_event){.data = event.data,
-                           .size = (uint32_t)event.size & INT32_MAX,
+         (struct st_event){.data = event.data + head,
+                           .size = (uint32_t)(event.size - head) & INT32_MAX,
                            .generation = t->generation});
   }
 }

@@ -121,7 +121,6 @@ static void finish(struct st_importer* m) {
   st_finish_deobfuscation(m);
   st_cpus_finish(&m->cpus, &m->storage);
   st_add_totals(m);
-  st_storage_complete(&m->storage);
   st_bytes_free(&m->arena);
 }
 

@@ -26,7 +26,8 @@
  * is invalid, and what the importer doesn't read yet (`unread_packets`).
  *
  * Memory: the events are kept until they are parsed.  They take about one and a
- * half times the size of the file.
+ * half times the size of the file, up to twice for compact kernel events.  The
+ * tables take the memory of parsed events.
  * Limits: packets of at most 256 MiB.  feed() and finish() return false when
  * memory is exhausted; the importer can only be freed then.
  *

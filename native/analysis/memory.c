@@ -6,7 +6,7 @@
 #endif
 #include <string.h>
 
-enum { BLOCK_SIZE = 1 << 20, MIN_CAPACITY = 8 };
+enum { BLOCK_SIZE = 1 << 16, MIN_CAPACITY = 8 };
 
 static _Thread_local jmp_buf* failed;
 

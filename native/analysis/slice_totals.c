@@ -2,10 +2,11 @@
 
 #include <stdlib.h>
 
-/* The columns of the table of slices. */
+/* The table of slices. */
 struct slices {
   const struct st_table* table;
-  const int64_t *ts, *dur;
+  int64_t *ts, *dur; /* By row. */
+  uint32_t* parent;  /* By row; ST_NO_ROW if there is none. */
   uint32_t rows;
 };
 
@@ -23,10 +24,10 @@ static void find_bounds(struct st_slice_totals* t, const struct slices* s,
     first = s->ts[i] < first ? s->ts[i] : first;
     end = last > end ? last : end;
   }
-  const int64_t* ts = counters->columns[ST_COUNTER_ts].data;
   for (uint32_t i = 0; i < counters->rows; i++) {
-    first = ts[i] < first ? ts[i] : first;
-    end = ts[i] > end ? ts[i] : end;
+    int64_t ts = st_table_get(counters, i, ST_COUNTER_ts).i;
+    first = ts < first ? ts : first;
+    end = ts > end ? ts : end;
   }
   t->first_ts = first <= end ? first : 0;
   t->end_ts = first <= end ? end : 0;
@@ -82,15 +83,11 @@ static int64_t duration(const struct st_slice_totals* t, const struct work* w,
 }
 
 static bool is_inside_group(const struct work* w, uint32_t row) {
-  const struct st_table* table = w->slices.table;
-  uint32_t group = w->group_of[row];
-  struct st_cell parent = st_table_get(table, row, ST_SLICE_parent_id);
-  while (parent.valid) {
-    if (w->group_of[parent.i] == group)
-      return true;
-    parent = st_table_get(table, (uint32_t)parent.i, ST_SLICE_parent_id);
-  }
-  return false;
+  const uint32_t* parents = w->slices.parent;
+  uint32_t group = w->group_of[row], parent = parents[row];
+  while (parent != ST_NO_ROW && w->group_of[parent] != group)
+    parent = parents[parent];
+  return parent != ST_NO_ROW;
 }
 
 /* Adds a time to a sum.  In a damaged trace the sum may be too large; it wraps
@@ -102,11 +99,10 @@ static void add(int64_t* sum, int64_t time) {
 static void add_times(struct st_slice_totals* t, struct work* w) {
   for (uint32_t row = 0; row < w->slices.rows; row++) {
     int64_t dur = duration(t, w, row);
-    struct st_cell parent =
-        st_table_get(w->slices.table, row, ST_SLICE_parent_id);
+    uint32_t parent = w->slices.parent[row];
     add(&w->self[row], dur);
-    if (parent.valid)
-      add(&w->self[parent.i], -dur);
+    if (parent != ST_NO_ROW)
+      add(&w->self[parent], -dur);
   }
   for (uint32_t row = 0; row < w->slices.rows; row++) {
     struct st_slice_total* group = &t->groups.data[w->group_of[row]];
@@ -152,17 +148,40 @@ static void add_percentiles(struct st_slice_totals* t, struct work* w) {
   free(starts.data);
 }
 
+/* Copies the columns that are read most often. */
+static void copy_columns(struct slices* s) {
+  s->ts = st_memory_new((size_t)s->rows * sizeof *s->ts);
+  s->dur = st_memory_new((size_t)s->rows * sizeof *s->dur);
+  s->parent = st_memory_new((size_t)s->rows * sizeof *s->parent);
+  for (uint32_t row = 0; row < s->rows; row++) {
+    struct st_cell parent = st_table_get(s->table, row, ST_SLICE_parent_id);
+    s->ts[row] = cell(s, row, ST_SLICE_ts);
+    s->dur[row] = cell(s, row, ST_SLICE_dur);
+    s->parent[row] = parent.valid ? (uint32_t)parent.i : ST_NO_ROW;
+  }
+}
+
+static void free_work(struct work* w) {
+  free(w->slices.ts);
+  free(w->slices.dur);
+  free(w->slices.parent);
+  free(w->group_of);
+  free(w->self);
+  free(w->sorted);
+  st_map_free(&w->by_key);
+}
+
 bool st_slice_totals(struct st_slice_totals* totals, const struct st_storage* s,
                      enum st_grouping by) {
   const struct st_table* table = &s->tables[ST_SLICE_TABLE];
-  struct work w = {.slices = {table, table->columns[ST_SLICE_ts].data,
-                              table->columns[ST_SLICE_dur].data, table->rows}};
-  find_bounds(totals, &w.slices, &s->tables[ST_COUNTER_TABLE]);
+  struct work w = {.slices = {.table = table, .rows = table->rows}};
   jmp_buf place;
   jmp_buf* previous = st_memory_catch(&place);
   volatile bool done = false;
   struct work* volatile work = &w;
   if (setjmp(place) == 0) {
+    copy_columns(&work->slices);
+    find_bounds(totals, &work->slices, &s->tables[ST_COUNTER_TABLE]);
     work->group_of = st_memory_new((size_t)table->rows * sizeof(uint32_t));
     work->self = st_memory_new((size_t)table->rows * sizeof(int64_t));
     work->sorted = st_memory_new((size_t)table->rows * sizeof(int64_t));
@@ -172,10 +191,7 @@ bool st_slice_totals(struct st_slice_totals* totals, const struct st_storage* s,
     done = true;
   }
   st_memory_catch(previous);
-  free(work->group_of);
-  free(work->self);
-  free(work->sorted);
-  st_map_free(&work->by_key);
+  free_work(work);
   return done;
 }
 

@@ -1,7 +1,5 @@
 #include "storage.h"
 
-#include <stdlib.h>
-
 #define COLUMN_SPEC(t, c, type) {#c, ST_##type},
 #define COLUMN_SPECS(t, name, columns) \
   static const struct st_column_spec k##t##Columns[] = {columns};
@@ -17,20 +15,10 @@ void st_storage_init(struct st_storage* s) {
     st_table_init(&s->tables[i], &kTables[i]);
 }
 
-void st_storage_complete(struct st_storage* s) {
-  size_t rows = 1;
-  for (uint32_t i = 0; i < ST_TABLE_COUNT; i++)
-    rows = s->tables[i].rows > rows ? s->tables[i].rows : rows;
-  s->zeros = st_memory_new(rows * sizeof(int64_t));
-  for (uint32_t i = 0; i < ST_TABLE_COUNT; i++)
-    st_table_complete(&s->tables[i], s->zeros);
-}
-
 void st_storage_free(struct st_storage* s) {
   for (uint32_t i = 0; i < ST_TABLE_COUNT; i++) {
     if (s->tables[i].spec)
       st_table_free(&s->tables[i]);
   }
-  free(s->zeros);
   st_string_pool_free(&s->strings);
 }

@@ -1,7 +1,7 @@
 /* Storage: the tables of a trace, with Perfetto's names and columns.
  *
- * A row's number is its `id`.  References to rows (utid, track_id, parent_id,
- * …) are row numbers too.  Columns that Perfetto derives from others (`cat`,
+ * A row's number is its `id`; only that of the table cpu is the CPU's number.
+ * References to rows (utid, track_id, parent_id, …) are row numbers too.  Columns that Perfetto derives from others (`cat`,
  * `slice_id`, display_value of args) are left to the views of SQL.
  */
 #pragma once
@@ -11,7 +11,7 @@
 /* X(table, columns) with C(column, type). */
 #define ST_TABLES(X, C)                                                        \
   X(SLICE, slice,                                                              \
-    C(SLICE, id, INT32) C(SLICE, ts, INT64) C(SLICE, dur, INT64)               \
+    C(SLICE, id, ROW) C(SLICE, ts, INT64) C(SLICE, dur, INT64)                 \
         C(SLICE, track_id, INT32) C(SLICE, category, TEXT)                     \
             C(SLICE, name, TEXT) C(SLICE, depth, INT32)                        \
                 C(SLICE, parent_id, INT32) C(SLICE, arg_set_id, INT32)         \
@@ -19,54 +19,54 @@
                         C(SLICE, thread_instruction_count, INT64)              \
                             C(SLICE, thread_instruction_delta, INT64))         \
   X(TRACK, __intrinsic_track,                                                  \
-    C(TRACK, id, INT32) C(TRACK, name, TEXT) C(TRACK, type, TEXT)              \
+    C(TRACK, id, ROW) C(TRACK, name, TEXT) C(TRACK, type, TEXT)                \
         C(TRACK, dimension_arg_set_id, INT32) C(TRACK, parent_id, INT32)       \
             C(TRACK, source_arg_set_id, INT32) C(TRACK, machine_id, INT32)     \
                 C(TRACK, track_group_id, INT32) C(TRACK, event_type, TEXT)     \
                     C(TRACK, counter_unit, TEXT) C(TRACK, utid, INT32)         \
                         C(TRACK, upid, INT32))                                 \
   X(COUNTER, counter,                                                          \
-    C(COUNTER, id, INT32) C(COUNTER, ts, INT64) C(COUNTER, track_id, INT32)    \
+    C(COUNTER, id, ROW) C(COUNTER, ts, INT64) C(COUNTER, track_id, INT32)      \
         C(COUNTER, value, DOUBLE) C(COUNTER, arg_set_id, INT32))               \
   X(THREAD, thread,                                                            \
-    C(THREAD, utid, INT32) C(THREAD, id, INT32) C(THREAD, tid, INT64)          \
+    C(THREAD, utid, ROW) C(THREAD, id, ROW) C(THREAD, tid, INT64)              \
         C(THREAD, name, TEXT) C(THREAD, start_ts, INT64)                       \
             C(THREAD, end_ts, INT64) C(THREAD, upid, INT32)                    \
                 C(THREAD, is_main_thread, INT32) C(THREAD, is_idle, INT32)     \
                     C(THREAD, machine_id, INT32))                              \
   X(PROCESS, process,                                                          \
-    C(PROCESS, upid, INT32) C(PROCESS, id, INT32) C(PROCESS, pid, INT64)       \
+    C(PROCESS, upid, ROW) C(PROCESS, id, ROW) C(PROCESS, pid, INT64)           \
         C(PROCESS, name, TEXT) C(PROCESS, start_ts, INT64) C(                  \
             PROCESS, end_ts, INT64) C(PROCESS, parent_upid, INT32)             \
             C(PROCESS, uid, INT64) C(PROCESS, android_appid, INT64) C(         \
                 PROCESS, android_user_id, INT64) C(PROCESS, cmdline, TEXT)     \
                 C(PROCESS, arg_set_id, INT32) C(PROCESS, machine_id, INT32))   \
   X(ARGS, __intrinsic_args,                                                    \
-    C(ARGS, id, INT32) C(ARGS, arg_set_id, INT32) C(ARGS, flat_key, TEXT) C(   \
+    C(ARGS, id, ROW) C(ARGS, arg_set_id, INT32) C(ARGS, flat_key, TEXT) C(     \
         ARGS, key, TEXT) C(ARGS, int_value, INT64) C(ARGS, string_value, TEXT) \
         C(ARGS, real_value, DOUBLE) C(ARGS, value_type, TEXT))                 \
   X(FLOW, flow,                                                                \
-    C(FLOW, id, INT32) C(FLOW, slice_out, INT32) C(FLOW, slice_in, INT32)      \
+    C(FLOW, id, ROW) C(FLOW, slice_out, INT32) C(FLOW, slice_in, INT32)        \
         C(FLOW, trace_id, INT64) C(FLOW, arg_set_id, INT32))                   \
   X(LOG, android_logs,                                                         \
-    C(LOG, id, INT32) C(LOG, ts, INT64) C(LOG, utid, INT32)                    \
-        C(LOG, prio, INT32) C(LOG, tag, TEXT) C(LOG, msg, TEXT))               \
+    C(LOG, id, ROW) C(LOG, ts, INT64) C(LOG, utid, INT32) C(LOG, prio, INT32)  \
+        C(LOG, tag, TEXT) C(LOG, msg, TEXT))                                   \
   X(CLOCK, clock_snapshot,                                                     \
-    C(CLOCK, id, INT32) C(CLOCK, ts, INT64) C(CLOCK, clock_id, INT64)          \
+    C(CLOCK, id, ROW) C(CLOCK, ts, INT64) C(CLOCK, clock_id, INT64)            \
         C(CLOCK, clock_name, TEXT) C(CLOCK, clock_value, INT64)                \
             C(CLOCK, snapshot_id, INT32) C(CLOCK, machine_id, INT32))          \
   X(SCHED, __intrinsic_sched_slice,                                            \
-    C(SCHED, id, INT32) C(SCHED, ts, INT64) C(SCHED, dur, INT64)               \
+    C(SCHED, id, ROW) C(SCHED, ts, INT64) C(SCHED, dur, INT64)                 \
         C(SCHED, utid, INT32) C(SCHED, end_state, TEXT)                        \
             C(SCHED, priority, INT32) C(SCHED, ucpu, INT32))                   \
   X(STATE, __intrinsic_thread_state,                                           \
-    C(STATE, id, INT32) C(STATE, ts, INT64) C(STATE, dur, INT64)               \
+    C(STATE, id, ROW) C(STATE, ts, INT64) C(STATE, dur, INT64)                 \
         C(STATE, utid, INT32) C(STATE, state, TEXT) C(STATE, io_wait, INT32)   \
             C(STATE, blocked_function, TEXT) C(STATE, waker_utid, INT32)       \
                 C(STATE, waker_id, INT32) C(STATE, irq_context, INT32)         \
                     C(STATE, ucpu, INT32))                                     \
   X(SPURIOUS, spurious_sched_wakeup,                                           \
-    C(SPURIOUS, id, INT32) C(SPURIOUS, ts, INT64)                              \
+    C(SPURIOUS, id, ROW) C(SPURIOUS, ts, INT64)                                \
         C(SPURIOUS, thread_state_id, INT32) C(SPURIOUS, irq_context, INT32)    \
             C(SPURIOUS, utid, INT32) C(SPURIOUS, waker_utid, INT32))           \
   X(CPU, cpu,                                                                  \
@@ -75,44 +75,43 @@
             C(CPU, machine_id, INT32) C(CPU, capacity, INT64)                  \
                 C(CPU, arg_set_id, INT32))                                     \
   X(CPU_FREQ, __intrinsic_cpu_freq,                                            \
-    C(CPU_FREQ, id, INT32) C(CPU_FREQ, ucpu, INT32) C(CPU_FREQ, freq, INT64))  \
+    C(CPU_FREQ, id, ROW) C(CPU_FREQ, ucpu, INT32) C(CPU_FREQ, freq, INT64))    \
   X(FD, filedescriptor,                                                        \
-    C(FD, id, INT32) C(FD, ufd, INT64) C(FD, fd, INT64) C(FD, ts, INT64)       \
+    C(FD, id, ROW) C(FD, ufd, INT64) C(FD, fd, INT64) C(FD, ts, INT64)         \
         C(FD, upid, INT32) C(FD, path, TEXT))                                  \
   X(MAPPING, stack_profile_mapping,                                            \
-    C(MAPPING, id, INT32) C(MAPPING, build_id, TEXT)                           \
+    C(MAPPING, id, ROW) C(MAPPING, build_id, TEXT)                             \
         C(MAPPING, exact_offset, INT64) C(MAPPING, start_offset, INT64)        \
             C(MAPPING, start, INT64) C(MAPPING, end, INT64)                    \
                 C(MAPPING, load_bias, INT64) C(MAPPING, name, TEXT))           \
   X(FRAME, stack_profile_frame,                                                \
-    C(FRAME, id, INT32) C(FRAME, name, TEXT) C(FRAME, mapping, INT32)          \
+    C(FRAME, id, ROW) C(FRAME, name, TEXT) C(FRAME, mapping, INT32)            \
         C(FRAME, rel_pc, INT64) C(FRAME, symbol_set_id, INT32)                 \
             C(FRAME, deobfuscated_name, TEXT))                                 \
   X(CALLSITE, stack_profile_callsite,                                          \
-    C(CALLSITE, id, INT32) C(CALLSITE, depth, INT32)                           \
+    C(CALLSITE, id, ROW) C(CALLSITE, depth, INT32)                             \
         C(CALLSITE, parent_id, INT32) C(CALLSITE, frame_id, INT32))            \
   X(SYMBOL, stack_profile_symbol,                                              \
-    C(SYMBOL, id, INT32) C(SYMBOL, symbol_set_id, INT32) C(SYMBOL, name, TEXT) \
+    C(SYMBOL, id, ROW) C(SYMBOL, symbol_set_id, INT32) C(SYMBOL, name, TEXT)   \
         C(SYMBOL, source_file, TEXT) C(SYMBOL, line_number, INT64))            \
   X(PERF_SESSION, __intrinsic_perf_session,                                    \
-    C(PERF_SESSION, id, INT32) C(PERF_SESSION, cmdline, TEXT))                 \
+    C(PERF_SESSION, id, ROW) C(PERF_SESSION, cmdline, TEXT))                   \
   X(PERF_SAMPLE, perf_sample,                                                  \
-    C(PERF_SAMPLE, id, INT32) C(PERF_SAMPLE, ts, INT64)                        \
+    C(PERF_SAMPLE, id, ROW) C(PERF_SAMPLE, ts, INT64)                          \
         C(PERF_SAMPLE, utid, INT32) C(PERF_SAMPLE, cpu, INT64)                 \
             C(PERF_SAMPLE, cpu_mode, TEXT) C(PERF_SAMPLE, callsite_id, INT32)  \
                 C(PERF_SAMPLE, unwind_error, TEXT)                             \
                     C(PERF_SAMPLE, perf_session_id, INT32))                    \
   X(CPU_SAMPLE, cpu_profile_stack_sample,                                      \
-    C(CPU_SAMPLE, id, INT32) C(CPU_SAMPLE, ts, INT64)                          \
+    C(CPU_SAMPLE, id, ROW) C(CPU_SAMPLE, ts, INT64)                            \
         C(CPU_SAMPLE, callsite_id, INT32) C(CPU_SAMPLE, utid, INT32)           \
             C(CPU_SAMPLE, process_priority, INT32))                            \
   X(ALLOCATION, heap_profile_allocation,                                       \
-    C(ALLOCATION, id, INT32) C(ALLOCATION, ts, INT64)                          \
-        C(ALLOCATION, upid, INT32) C(ALLOCATION, heap_name, TEXT)              \
-            C(ALLOCATION, callsite_id, INT32) C(ALLOCATION, count, INT64)      \
-                C(ALLOCATION, size, INT64))                                    \
+    C(ALLOCATION, id, ROW) C(ALLOCATION, ts, INT64) C(ALLOCATION, upid, INT32) \
+        C(ALLOCATION, heap_name, TEXT) C(ALLOCATION, callsite_id, INT32)       \
+            C(ALLOCATION, count, INT64) C(ALLOCATION, size, INT64))            \
   X(HEAP_OBJECT, __intrinsic_heap_graph_object,                                \
-    C(HEAP_OBJECT, id, INT32) C(HEAP_OBJECT, upid, INT32) C(                   \
+    C(HEAP_OBJECT, id, ROW) C(HEAP_OBJECT, upid, INT32) C(                     \
         HEAP_OBJECT, graph_sample_ts, INT64) C(HEAP_OBJECT, self_size, INT64)  \
         C(HEAP_OBJECT, native_size, INT64)                                     \
             C(HEAP_OBJECT, reference_set_id, INT32) C(                         \
@@ -120,23 +119,23 @@
                 C(HEAP_OBJECT, type_id, INT32) C(HEAP_OBJECT, root_type, TEXT) \
                     C(HEAP_OBJECT, root_distance, INT32))                      \
   X(HEAP_REFERENCE, __intrinsic_heap_graph_reference,                          \
-    C(HEAP_REFERENCE, id, INT32) C(HEAP_REFERENCE, reference_set_id, INT32)    \
+    C(HEAP_REFERENCE, id, ROW) C(HEAP_REFERENCE, reference_set_id, INT32)      \
         C(HEAP_REFERENCE, owner_id, INT32) C(HEAP_REFERENCE, owned_id, INT32)  \
             C(HEAP_REFERENCE, field_name, TEXT)                                \
                 C(HEAP_REFERENCE, field_type_name, TEXT)                       \
                     C(HEAP_REFERENCE, deobfuscated_field_name, TEXT))          \
   X(HEAP_CLASS, __intrinsic_heap_graph_class,                                  \
-    C(HEAP_CLASS, id, INT32) C(HEAP_CLASS, name, TEXT)                         \
+    C(HEAP_CLASS, id, ROW) C(HEAP_CLASS, name, TEXT)                           \
         C(HEAP_CLASS, deobfuscated_name, TEXT) C(HEAP_CLASS, location, TEXT)   \
             C(HEAP_CLASS, superclass_id, INT32) C(                             \
                 HEAP_CLASS, classloader_id, INT32) C(HEAP_CLASS, kind, TEXT))  \
   X(PACKAGE, package_list,                                                     \
-    C(PACKAGE, id, INT32) C(PACKAGE, package_name, TEXT)                       \
-        C(PACKAGE, uid, INT64) C(PACKAGE, debuggable, INT32)                   \
+    C(PACKAGE, id, ROW) C(PACKAGE, package_name, TEXT) C(PACKAGE, uid, INT64)  \
+        C(PACKAGE, debuggable, INT32)                                          \
             C(PACKAGE, profileable_from_shell, INT32)                          \
                 C(PACKAGE, version_code, INT64))                               \
   X(SMAPS, profiler_smaps,                                                     \
-    C(SMAPS, id, INT32) C(SMAPS, upid, INT32) C(SMAPS, ts, INT64)              \
+    C(SMAPS, id, ROW) C(SMAPS, upid, INT32) C(SMAPS, ts, INT64)                \
         C(SMAPS, path, TEXT) C(SMAPS, size_kb, INT64) C(                       \
             SMAPS, private_dirty_kb, INT64) C(SMAPS, swap_kb, INT64)           \
             C(SMAPS, file_name, TEXT) C(SMAPS, start_address, INT64) C(        \
@@ -149,7 +148,7 @@
                                     SMAPS, locked_kb, INT64)                   \
                                     C(SMAPS, proportional_resident_kb, INT64)) \
   X(METADATA, metadata,                                                        \
-    C(METADATA, id, INT32) C(METADATA, name, TEXT) C(METADATA, key_type, TEXT) \
+    C(METADATA, id, ROW) C(METADATA, name, TEXT) C(METADATA, key_type, TEXT)   \
         C(METADATA, int_value, INT64) C(METADATA, str_value, TEXT))            \
   X(STATS, stats,                                                              \
     C(STATS, name, TEXT) C(STATS, idx, INT32) C(STATS, severity, TEXT)         \
@@ -170,7 +169,6 @@ ST_TABLES(ST_COLUMN_IDS, ST_COLUMN_ID)
 struct st_storage {
   struct st_string_pool strings;
   struct st_table tables[ST_TABLE_COUNT];
-  void* zeros; /* The memory of columns without values. */
 };
 
 void st_storage_init(struct st_storage* s);
@@ -178,6 +176,4 @@ void st_storage_init(struct st_storage* s);
 static inline st_string st_intern(struct st_storage* s, const char* text) {
   return st_string_of(&s->strings, text);
 }
-/* Makes all columns readable, after the last row. */
-void st_storage_complete(struct st_storage* s);
 void st_storage_free(struct st_storage* s);

@@ -1,140 +1,74 @@
 #include "table.h"
 
 #include <stdlib.h>
-#include <string.h>
-
-static const size_t kSizes[] = {4, 8, 8, 4};
 
 void st_table_init(struct st_table* t, const struct st_table_spec* spec) {
   *t = (struct st_table){.spec = spec};
-  t->columns = st_memory_new(spec->column_count * sizeof *t->columns);
 }
 
-static size_t bitmap_size(uint32_t capacity) {
-  return ((size_t)capacity + 63) / 64 * 8;
+static void add_segments(struct st_table* t) {
+  uint32_t count = t->spec->column_count;
+  ST_RESERVE(&t->segments, count);
+  for (uint32_t i = 0; i < count; i++)
+    *ST_PUSH(&t->segments) = (struct st_segment){0};
 }
 
-static void* resized(void* data, size_t size) {
-  void* grown = realloc(data, size);
-  if (!grown)
-    st_memory_fail();
-  return grown;
-}
-
+/* The first segments grow until they are full; others begin with room for all
+ * of their rows. */
 static void grow(struct st_table* t) {
-  uint64_t wanted = (uint64_t)t->capacity + t->capacity / 2 + 16;
-  if (wanted > INT32_MAX)
-    st_memory_fail();
-  uint32_t old = t->capacity, capacity = (uint32_t)wanted;
-  for (uint32_t i = 0; i < t->spec->column_count; i++) {
-    struct st_column* c = &t->columns[i];
-    size_t size = kSizes[t->spec->columns[i].type];
-    /* The system has no memory for new cells before they are stored. */
-    if (c->data)
-      c->data = resized(c->data, capacity * size);
-    if (!c->validity)
-      continue;
-    c->validity = resized(c->validity, bitmap_size(capacity));
-    memset(c->validity + bitmap_size(old), 0,
-           bitmap_size(capacity) - bitmap_size(old));
+  uint32_t old = t->capacity;
+  if (old % ST_SEGMENT_ROWS == 0)
+    add_segments(t);
+  if (old >= ST_SEGMENT_ROWS) {
+    if (old > INT32_MAX - ST_SEGMENT_ROWS)
+      st_memory_fail();
+    t->capacity += ST_SEGMENT_ROWS;
+    return;
   }
-  t->capacity = capacity;
+  uint32_t wanted = old + old / 2 + 16;
+  t->capacity = wanted < ST_SEGMENT_ROWS ? wanted : ST_SEGMENT_ROWS;
+  for (uint32_t i = 0; i < t->spec->column_count; i++)
+    st_segment_grow(&t->segments.data[i], old, t->capacity);
 }
 
-/* Gives a column memory for all rows.  Until then, all its values are NULL. */
-static void materialize(struct st_table* t, uint32_t column) {
-  struct st_column* c = &t->columns[column];
-  size_t capacity = t->capacity ? t->capacity : 1;
-  if (!c->data)
-    c->data = st_memory_new(capacity * kSizes[t->spec->columns[column].type]);
-  if (!c->validity && c->nulls)
-    c->validity = st_memory_new(bitmap_size((uint32_t)capacity));
-}
-
-/* Adds a bitmap to a column that had no NULL: all rows before are valid. */
-static void add_bitmap(struct st_table* t, struct st_column* c, uint32_t rows) {
-  c->validity = st_memory_new(bitmap_size(t->capacity));
-  memset(c->validity, 0xFF, rows / 8);
-  if (rows % 8)
-    c->validity[rows / 8] = (uint8_t)((1u << rows % 8) - 1);
-}
-
-static void store(const struct st_table* t, uint32_t row, uint32_t column,
-                  struct st_cell cell) {
-  void* data = t->columns[column].data;
-  switch (t->spec->columns[column].type) {
-    case ST_INT32:
-    case ST_TEXT:
-      ((int32_t*)data)[row] = cell.valid ? (int32_t)cell.i : 0;
-      break;
-    case ST_INT64:
-      ((int64_t*)data)[row] = cell.valid ? cell.i : 0;
-      break;
-    default:
-      ((double*)data)[row] = cell.valid ? cell.f : 0;
-  }
-}
-
-static void append(struct st_table* t, uint32_t column, struct st_cell cell) {
-  struct st_column* c = &t->columns[column];
-  uint32_t row = t->rows;
-  if (cell.valid) {
-    if (!c->data)
-      materialize(t, column);
-    if (c->validity)
-      c->validity[row / 8] |= (uint8_t)(1u << row % 8);
-  } else {
-    if (c->data && !c->validity)
-      add_bitmap(t, c, row);
-    c->nulls++;
-  }
-  if (c->data)
-    store(t, row, column, cell);
+/* Returns the room of a segment. */
+static uint32_t room(const struct st_table* t) {
+  return t->capacity < ST_SEGMENT_ROWS ? t->capacity : ST_SEGMENT_ROWS;
 }
 
 uint32_t st_table_add(struct st_table* t, const struct st_cell* cells) {
   if (t->rows == t->capacity)
     grow(t);
-  for (uint32_t i = 0; i < t->spec->column_count; i++)
-    append(t, i, cells[i]);
+  struct st_segment* segments = st_table_segment(t, t->rows, 0);
+  uint32_t row = t->rows % ST_SEGMENT_ROWS, capacity = room(t);
+  for (uint32_t i = 0; i < t->spec->column_count; i++) {
+    if (t->spec->columns[i].type != ST_ROW)
+      st_segment_append(&segments[i], row, capacity, cells[i].valid,
+                        cells[i].i);
+  }
   return t->rows++;
 }
 
-static bool is_valid(const struct st_column* c, uint32_t row) {
-  if (!c->validity)
-    return c->nulls == 0;
-  return c->validity[row / 8] >> row % 8 & 1;
+uint32_t st_table_segment_rows(const struct st_table* t, uint32_t row) {
+  uint32_t left = t->rows - row / ST_SEGMENT_ROWS * ST_SEGMENT_ROWS;
+  return left < ST_SEGMENT_ROWS ? left : ST_SEGMENT_ROWS;
 }
 
 void st_table_set(struct st_table* t, uint32_t row, uint32_t column,
                   struct st_cell cell) {
-  struct st_column* c = &t->columns[column];
-  if (is_valid(c, row) != cell.valid) {
-    if (!c->data)
-      materialize(t, column);
-    if (!c->validity)
-      add_bitmap(t, c, t->rows);
-    c->validity[row / 8] ^= (uint8_t)(1u << row % 8);
-    c->nulls += cell.valid ? -1u : 1u;
-  }
-  if (c->data)
-    store(t, row, column, cell);
+  if (t->spec->columns[column].type != ST_ROW)
+    st_segment_set(st_table_segment(t, row, column), row % ST_SEGMENT_ROWS,
+                   st_table_segment_rows(t, row), room(t), cell.valid, cell.i);
 }
 
 struct st_cell st_table_get(const struct st_table* t, uint32_t row,
                             uint32_t column) {
-  const struct st_column* c = &t->columns[column];
-  if (!c->data || !is_valid(c, row))
+  if (t->spec->columns[column].type == ST_ROW)
+    return st_int(row);
+  const struct st_segment* s = st_table_segment(t, row, column);
+  if (!st_segment_is_valid(s, row % ST_SEGMENT_ROWS))
     return ST_NULL;
-  switch (t->spec->columns[column].type) {
-    case ST_INT32:
-    case ST_TEXT:
-      return st_int(((int32_t*)c->data)[row]);
-    case ST_INT64:
-      return st_int(((int64_t*)c->data)[row]);
-    default:
-      return st_real(((double*)c->data)[row]);
-  }
+  return st_int(st_segment_get(s, row % ST_SEGMENT_ROWS));
 }
 
 static bool has_cells(const struct st_table* t, uint32_t row,
@@ -164,23 +98,9 @@ uint32_t st_table_intern(struct st_table* t, struct st_map* rows,
   }
 }
 
-void st_table_complete(struct st_table* t, void* zeros) {
-  for (uint32_t i = 0; i < t->spec->column_count; i++) {
-    struct st_column* c = &t->columns[i];
-    if (c->data)
-      continue;
-    c->data = c->validity = zeros;
-    c->is_shared = true;
-  }
-}
-
 void st_table_free(struct st_table* t) {
-  for (uint32_t i = 0; t->columns && i < t->spec->column_count; i++) {
-    if (t->columns[i].is_shared)
-      continue;
-    free(t->columns[i].data);
-    free(t->columns[i].validity);
-  }
-  free(t->columns);
+  for (uint32_t i = 0; i < t->segments.size; i++)
+    st_segment_free(&t->segments.data[i]);
+  free(t->segments.data);
   *t = (struct st_table){0};
 }

@@ -1,19 +1,23 @@
-/* Table: append-only columns of typed values, in the layout of Arrow.
+/* Table: append-only columns of typed values, in segments (segment.h).
  *
- *   ts        | 100 | 140 | 150 | ...     int64
- *   name      |   3 |   7 |   0 | ...     int32, index into the string pool
- *   validity  | 1 1 0 ...                 a bit per row: 0 is NULL
+ *              rows 0 to 16,383      rows 16,384 to ...
+ *   id         -                     -
+ *   ts         segment               segment
+ *   name       segment               segment       indexes into the string pool
  *
- * A column whose values have all been NULL has no memory.
+ * A column of the type ST_ROW has the numbers of the rows, which are not stored.
+ * Segments are freed only with the table, and full ones are never moved: a
+ * table takes up the memory that the sorter frees.
  *
  * Life cycle: st_table_init with the names and types of the columns,
  * st_table_add with a cell per column, st_table_set to change a cell, free.
  */
 #pragma once
 
+#include "segment.h"
 #include "string_pool.h"
 
-enum st_type { ST_INT32, ST_INT64, ST_DOUBLE, ST_TEXT };
+enum st_type { ST_ROW, ST_INT32, ST_INT64, ST_DOUBLE, ST_TEXT };
 
 struct st_column_spec {
   const char* name;
@@ -26,16 +30,10 @@ struct st_table_spec {
   const struct st_column_spec* columns;
 };
 
-struct st_column {
-  void* data;        /* NULL while all values are NULL. */
-  uint8_t* validity; /* Absent while all values are valid, or all are NULL. */
-  uint32_t nulls;
-  bool is_shared; /* The memory belongs to the storage. */
-};
-
 struct st_table {
   const struct st_table_spec* spec;
-  struct st_column* columns;
+  /* The segments of all columns for the first rows, then for the next ones. */
+  ST_ARRAY(struct st_segment) segments;
   uint32_t rows, capacity;
 };
 
@@ -71,11 +69,18 @@ uint32_t st_table_add(struct st_table* t, const struct st_cell* cells);
  * Returns the row's number. */
 uint32_t st_table_intern(struct st_table* t, struct st_map* rows,
                          struct st_cell* cells);
+/* Changes a cell, unless its column is the row's number. */
 void st_table_set(struct st_table* t, uint32_t row, uint32_t column,
                   struct st_cell cell);
 struct st_cell st_table_get(const struct st_table* t, uint32_t row,
                             uint32_t column);
-/* Gives columns that have no memory the same one, with zeros for all rows, so
- * that other code can read all columns.  The table can't be changed then. */
-void st_table_complete(struct st_table* t, void* zeros);
+/* Returns the number of rows of the segments that have this row. */
+uint32_t st_table_segment_rows(const struct st_table* t, uint32_t row);
+/* Returns the segment of a column that has this row. */
+static inline struct st_segment* st_table_segment(const struct st_table* t,
+                                                  uint32_t row,
+                                                  uint32_t column) {
+  uint32_t first = row / ST_SEGMENT_ROWS * t->spec->column_count;
+  return &t->segments.data[first + column];
+}
 void st_table_free(struct st_table* t);

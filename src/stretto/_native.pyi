@@ -1034,9 +1034,6 @@ class ArrowTable:
     """A table with the methods of Arrow's PyCapsule interface."""
 
     def __arrow_c_schema__(self) -> object: ...
-    def __arrow_c_array__(
-        self, requested_schema: object | None = None
-    ) -> tuple[object, object]: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 def tokenize(data: bytes | bytearray | memoryview, /) -> tuple[int, int]:

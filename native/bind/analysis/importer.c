@@ -313,7 +313,6 @@ static void arrow_dealloc(PyObject* object) {
     free(content);                                              \
   }
 DESTRUCTOR(free_schema, ArrowSchema, "arrow_schema")
-DESTRUCTOR(free_array, ArrowArray, "arrow_array")
 DESTRUCTOR(free_stream, ArrowArrayStream, "arrow_array_stream")
 
 static PyObject* make_capsule(void* content, bool filled, const char* name,
@@ -335,22 +334,6 @@ static PyObject* arrow_schema(PyObject* object, PyObject* Py_UNUSED(none)) {
   return schema_capsule((struct arrow_object*)object);
 }
 
-static PyObject* arrow_array(PyObject* object, PyObject* const* args,
-                             Py_ssize_t count, PyObject* kwnames) {
-  ST_BIND_SIGNATURE(kSignature, 0, "__arrow_c_array__", "requested_schema");
-  const struct arrow_object* self = (struct arrow_object*)object;
-  PyObject* in[1];
-  if (!st_bind_arguments(&kSignature, args, count, kwnames, in))
-    return NULL;
-  PyObject* schema = schema_capsule(self);
-  if (!schema)
-    return NULL;
-  struct ArrowArray* array = calloc(1, sizeof *array);
-  bool filled = array && st_arrow_array(self->importer, self->table, array);
-  PyObject* capsule = make_capsule(array, filled, "arrow_array", free_array);
-  return Py_BuildValue("NN", schema, capsule);
-}
-
 static PyObject* arrow_stream(PyObject* object, PyObject* const* args,
                               Py_ssize_t count, PyObject* kwnames) {
   ST_BIND_SIGNATURE(kSignature, 0, "__arrow_c_stream__", "requested_schema");
@@ -365,7 +348,6 @@ static PyObject* arrow_stream(PyObject* object, PyObject* const* args,
 
 static PyMethodDef kArrowMethods[] = {
     {"__arrow_c_schema__", arrow_schema, METH_NOARGS, NULL},
-    ST_BIND_KEYWORDS("__arrow_c_array__", arrow_array, NULL),
     ST_BIND_KEYWORDS("__arrow_c_stream__", arrow_stream, NULL),
     {0},
 };
