@@ -8,13 +8,17 @@ target RATE      CPU time of the sampled program, relative to the bare one. The 
                  a CPU of its own, if there are two: else it pays for the changes between both.
 target PEER      the same for a peer at 1 kHz: median of whole runs, interleaved with bare runs
 own RATE         CPU time of `stretto attach` per CPU second of the program, in per cent; py-spy's
+... timer RATE   both for a process that only wakes at this rate: the part of a sampler's cost that
+                 is the machine's, and that no sampler with a timer can avoid. On a busy machine it
+                 wakes less often; its own CPU time is that of a wake-up, multiplied by the rate
 own idle         the same while the program sleeps: timer wake-ups only, there is no peer
 bytes VERB       bytes of the trace per sample
 shares           the largest deviation of a known share of CPU time, in standard errors
 impossible       stacks that mix two chains of calls, and dropped ones, in per cent of the samples
 
-Where a row has no peer, `peer` is the figure to stay below. Peers that aren't installed are named
-on standard error. CPU times are used throughout, so a busy machine disturbs less.
+Where a row has no peer, `peer` is the figure to stay below; in the rows of the timer it is ours.
+Peers that aren't installed are named on standard error. CPU times are used throughout, so a busy
+machine disturbs less.
 """
 
 from __future__ import annotations
@@ -122,20 +126,46 @@ def cpu_s(pid: int) -> float:
     return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
 
 
-class Attached:
-    """`stretto attach`, which can be stopped and continued."""
+def wakes(pid: int) -> int:
+    """Return how often the first thread of a process has slept."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(status.rpartition("nonvoluntary_ctxt_switches:")[0].split()[-1])
 
-    def __init__(self, pid: int, rate: str, path: Path, *options: str) -> None:
-        command = [*STRETTO, "attach", str(pid), "--rate", rate, "-o", str(path), *options]
+
+class Beside:
+    """A process beside the program, which can be stopped and continued."""
+
+    def __init__(self, command: list[str]) -> None:
         self._process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         self.pid = self._process.pid
         place(self.pid, first=False)
-        assert self._process.stderr is not None
-        while "sampling process" not in self._process.stderr.readline():
-            pass
 
     def run(self, runs: bool) -> None:
         os.kill(self.pid, signal.SIGCONT if runs else signal.SIGSTOP)
+
+    def end(self) -> str:
+        self._process.kill()
+        return self._process.communicate()[1]
+
+
+class Timer(Beside):
+    """A process that wakes at a rate, and does nothing else."""
+
+    def __init__(self, rate: str, folder: Path) -> None:
+        program = str(folder / "timer")
+        source = str(Path(__file__).with_name("_timer.c"))
+        subprocess.run(["cc", "-O2", "-o", program, source], check=True)
+        super().__init__([program, str(10**9 // int(rate.removesuffix("hz")))])
+
+
+class Attached(Beside):
+    """`stretto attach`."""
+
+    def __init__(self, pid: int, rate: str, path: Path, *options: str) -> None:
+        super().__init__([*STRETTO, "attach", str(pid), "--rate", rate, "-o", str(path), *options])
+        assert self._process.stderr is not None
+        while "sampling process" not in self._process.stderr.readline():
+            pass
 
     def end(self) -> str:
         """End the sampler; return its summary."""
@@ -159,24 +189,41 @@ def bound(ratios: list[float]) -> float:
 
 def pairs(rate: str, count: int, folder: Path) -> Iterator[Row]:
     """Measure the cost for the program, and the sampler's own, at one rate."""
-    ratios, own = [], []
-    own_of_peer = py_spy_own(rate) if rate == "1000hz" else 0
+    hertz = int(rate.removesuffix("hz"))
     with target() as program:
         blocks = blocks_of(program)
-        sampler = Attached(program.pid, rate, folder / rate)
+        beside: dict[str, Beside] = {
+            "": Attached(program.pid, rate, folder / rate),
+            "timer ": Timer(rate, folder),
+        }
+        ratios: dict[str, list[float]] = {name: [] for name in beside}
+        own: dict[str, list[float]] = {name: [] for name in beside}
         program.work(blocks)  # The names of the functions are read.
+        for each in beside.values():
+            each.run(False)
         for _ in range(count):
             taken = {}
-            for runs in random.sample([True, False], 2):
-                sampler.run(runs)
-                before = cpu_s(sampler.pid)
-                taken[runs] = program.work(blocks)
-                if runs:
-                    own.append((cpu_s(sampler.pid) - before) / taken[True])
-            ratios.append(taken[True] / taken[False])
-        sampler.end()
-    yield Row(f"target {rate}", bound(ratios), LIMITS[rate], "x CPU, 95 % bound")
-    yield Row(f"own {rate}", 100 * median(own), own_of_peer, "% of a core")
+            for name in random.sample([*beside, "bare"], 3):
+                if name == "bare":
+                    taken[name] = program.work(blocks)
+                else:
+                    each = beside[name]
+                    each.run(True)
+                    before, slept = cpu_s(each.pid), wakes(each.pid)
+                    taken[name] = program.work(blocks)
+                    used, slept = cpu_s(each.pid) - before, wakes(each.pid) - slept
+                    own[name].append(used / taken[name] if name == "" else hertz * used / slept)
+                    each.run(False)
+            for name in beside:
+                ratios[name].append(taken[name] / taken["bare"])
+        for each in beside.values():
+            each.end()
+    own_of_peer = py_spy_own(rate) if rate == "1000hz" else 0
+    for name in beside:
+        limit = LIMITS[rate] if name == "" else bound(ratios[""])
+        peer = own_of_peer if name == "" else 100 * median(own[""])
+        yield Row(f"target {name}{rate}", bound(ratios[name]), limit, "x CPU, 95 % bound")
+        yield Row(f"own {name}{rate}", 100 * median(own[name]), peer, "% of a core")
 
 
 def idle(folder: Path) -> Row:

@@ -19,7 +19,7 @@
 
 #include "probes/stack_reader.h"
 
-enum { ST_PROCESS_MAX_PARTS = 5 };
+enum { ST_PROCESS_MAX_PARTS = 14 };
 
 /* A copy of the memory at [start, start + size).  The caller owns `bytes`. */
 struct st_memory_part {

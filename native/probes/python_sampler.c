@@ -16,8 +16,15 @@ enum {
   NEW_FRAMES_NS = 5 * 1000 * 1000,
   /* The number of attempts to read the stack of a thread, which runs meanwhile;
    * for a sample and for a dump. */
-  SAMPLE_TRIES = 20,
-  DUMP_TRIES = 100,
+  SAMPLE_TRIES = 100,
+  DUMP_TRIES = 200,
+  /* The CPU time of another process lags behind by at most this, while its
+   * threads run: one tick of the kernel, which has 100 to 1,000 in a second. */
+  CLOCK_LAG_NS = 10 * 1000 * 1000,
+  /* The largest number of periods that wait for a sample. */
+  MAX_CREDIT = 100,
+  /* The number of threads to look at if the process has used no CPU time. */
+  QUIET_THREADS = 8,
   MAX_LINE_TABLE = 1 << 20,
   MAX_PACKET = 64,
   PACKET_FIELD = 1,
@@ -36,15 +43,23 @@ struct st_python_sampler {
   struct st_stack_table* table;
   struct st_sampler_stats stats;
   clockid_t cpu_clock;
-  /* The CPU time of the process at the last tick, and the part of it for which
-   * no sample was taken. */
-  uint64_t cpu_ns, credit_ns;
+  /* The CPU time of the process at the last tick, and when it has increased. */
+  uint64_t cpu_ns, busy_ns;
+  /* The CPU time for which samples may be taken. */
+  int64_t credit_ns;
+  /* When the next tick is due, also if it is in the next run; 0 at first. */
+  uint64_t next_ns;
+  uint64_t missed_ticks;
   uint64_t listed_ns;
   struct st_python_threads threads;
   uint64_t last_us;
+  uint64_t random;
   size_t packet_bytes;
   uint8_t packets[ST_SAMPLER_MAX_PACKETS];
-  struct st_sampled_frame frames[ST_STACK_MAX_DEPTH];
+  /* The last stack: its frames, the innermost first, and their numbers, the
+   * outermost first; `next` is for the frames of the next one. */
+  struct st_sampled_frame last[ST_STACK_MAX_DEPTH], next[ST_STACK_MAX_DEPTH];
+  int last_depth;
   uint32_t numbers[ST_STACK_MAX_DEPTH];
   uint8_t line_table[MAX_LINE_TABLE];
 };
@@ -75,7 +90,9 @@ struct st_python_sampler* st_python_sampler_create(
     return NULL;
   }
   s->cpu_ns = now_of(s->cpu_clock);
+  s->credit_ns = CLOCK_LAG_NS + (int64_t)config->period_ns;
   s->last_us = config->start_us;
+  s->random = now_of(CLOCK_MONOTONIC) | 1;
   return s;
 }
 
@@ -124,6 +141,32 @@ static uint32_t frame_number(struct st_python_sampler* s,
                      line_of(s, frame->code, frame->instruction));
 }
 
+/* Returns how many of the outermost frames are those of the last stack. */
+static int frames_in_common(const struct st_python_sampler* s, int depth) {
+  int same = 0;
+  while (same < depth && same < s->last_depth &&
+         !memcmp(&s->next[depth - 1 - same], &s->last[s->last_depth - 1 - same],
+                 sizeof *s->next))
+    same++;
+  return same;
+}
+
+/* Gives numbers to the frames of the next stack, which becomes the last one.
+ * Most samples have the outer frames of the last one, whose numbers are known.
+ * Returns false if the table has no room. */
+static bool number_frames(struct st_python_sampler* s, int depth) {
+  int same = frames_in_common(s, depth);
+  s->last_depth = 0;
+  for (int i = same; i < depth; i++) {
+    s->numbers[i] = frame_number(s, &s->next[depth - 1 - i]);
+    if (!s->numbers[i])
+      return false;
+  }
+  memcpy(s->last, s->next, (size_t)depth * sizeof *s->last);
+  s->last_depth = depth;
+  return true;
+}
+
 /* Reads the stack of a thread into s->numbers, the outermost frame first.
  * Returns its depth, or a negative error if all attempts have failed. */
 static int read_stack(struct st_python_sampler* s,
@@ -131,14 +174,10 @@ static int read_stack(struct st_python_sampler* s,
   int depth = ST_STACK_TORN;
   while (depth == ST_STACK_TORN && tries-- > 0)
     depth =
-        st_thread_sample(&s->target.layout.stack, &s->memory, place, s->frames);
-  for (int i = 0; i < depth; i++) {
-    uint32_t number = frame_number(s, &s->frames[i]);
-    if (!number) {
-      s->stats.no_room++;
-      return ST_STACK_TOO_DEEP;
-    }
-    s->numbers[depth - 1 - i] = number;
+        st_thread_sample(&s->target.layout.stack, &s->memory, place, s->next);
+  if (depth > 0 && !number_frames(s, depth)) {
+    s->stats.no_room++;
+    return ST_STACK_TOO_DEEP;
   }
   return depth;
 }
@@ -183,42 +222,47 @@ static bool sample_thread(struct st_python_sampler* s,
 
 /* --- One tick ------------------------------------------------------------ */
 
-/* Adds the CPU time since the last tick to the credit.  Returns whether the
- * credit is at least one period, so that a sample is due. */
-static bool has_credit(struct st_python_sampler* s) {
-  uint64_t cpu_ns = now_of(s->cpu_clock);
-  s->credit_ns += cpu_ns > s->cpu_ns ? cpu_ns - s->cpu_ns : 0;
+/* Adds the CPU time since the last tick to the credit.  The part for which the
+ * sampler came too late is counted: a sample can't show what ran earlier. */
+static void add_credit(struct st_python_sampler* s, uint64_t now) {
+  uint64_t period = s->config.period_ns, cpu_ns = now_of(s->cpu_clock);
+  uint64_t used = cpu_ns > s->cpu_ns ? cpu_ns - s->cpu_ns : 0;
+  uint64_t late = used / period;
+  if (late > s->missed_ticks)
+    late = s->missed_ticks;
+  s->stats.late += late;
+  s->missed_ticks = 0;
   s->cpu_ns = cpu_ns;
-  return s->credit_ns >= s->config.period_ns;
+  if (used)
+    s->busy_ns = now;
+  int64_t most = CLOCK_LAG_NS + MAX_CREDIT * (int64_t)period;
+  s->credit_ns += (int64_t)(used - late * period);
+  if (s->credit_ns > most)
+    s->credit_ns = most;
 }
 
-/* Subtracts the periods of the taken samples from the credit; without a sample,
- * the credit becomes 0.  If more than two periods are left, only one is kept,
- * and the others are counted as late: a sample can't show what ran earlier. */
-static void spend_credit(struct st_python_sampler* s, uint64_t samples) {
-  uint64_t period = s->config.period_ns;
-  uint64_t paid = samples * period;
-  s->credit_ns = samples && s->credit_ns > paid ? s->credit_ns - paid : 0;
-  if (s->credit_ns > 2 * period) {
-    s->stats.late += s->credit_ns / period - 1;
-    s->credit_ns = period;
-  }
-}
-
-static bool sample_running(struct st_python_sampler* s) {
-  if (!has_credit(s))
-    return true;
-  bool all_are_there = true;
+static bool runs(const struct st_python_sampler* s,
+                 const struct st_python_thread* t) {
   bool is_alone = s->threads.count == 1 && !s->threads.has_others;
-  uint64_t samples = 0;
-  for (int i = 0; i < s->threads.count; i++) {
-    struct st_python_thread* t = &s->threads.all[i];
-    if (!is_alone && !st_python_thread_runs(t))
+  return t->syscall_fd < 0 ? is_alone : st_python_thread_runs(t);
+}
+
+/* Samples the threads that run, as long as there is credit: a thread that waits
+ * for a CPU counts as one that runs. */
+static bool sample_running(struct st_python_sampler* s, uint64_t now) {
+  add_credit(s, now);
+  bool all_are_there = true, is_quiet = now - s->busy_ns > CLOCK_LAG_NS;
+  int count = s->threads.count;
+  int looks = is_quiet && count > QUIET_THREADS ? QUIET_THREADS : count;
+  uint64_t first = s->stats.ticks * (uint64_t)looks;
+  for (int i = 0; i < looks; i++) {
+    struct st_python_thread* t =
+        &s->threads.all[(first + (uint64_t)i) % (uint64_t)count];
+    if (s->credit_ns < (int64_t)s->config.period_ns || !runs(s, t))
       continue;
     all_are_there &= sample_thread(s, t);
-    samples++;
+    s->credit_ns -= (int64_t)s->config.period_ns;
   }
-  spend_credit(s, samples);
   return all_are_there;
 }
 
@@ -244,9 +288,9 @@ static bool sample_all(struct st_python_sampler* s) {
   return all_are_there;
 }
 
-/* Takes the samples of one tick.  Returns false if the process has ended. */
-static bool tick(struct st_python_sampler* s) {
-  uint64_t now = now_of(CLOCK_MONOTONIC);
+/* Takes the samples of the tick at `now`.  Returns false if the process has
+ * ended. */
+static bool tick(struct st_python_sampler* s, uint64_t now) {
   if (now - s->listed_ns >= LIST_PERIOD_NS) {
     if (!st_python_threads_list(&s->threads, &s->target))
       return false;
@@ -254,7 +298,7 @@ static bool tick(struct st_python_sampler* s) {
   }
   s->stats.ticks++;
   bool all_are_there =
-      s->config.mode == ST_SAMPLE_CPU ? sample_running(s) : sample_all(s);
+      s->config.mode == ST_SAMPLE_CPU ? sample_running(s, now) : sample_all(s);
   if (!all_are_there)
     s->listed_ns = 0;
   return true;
@@ -267,27 +311,48 @@ static void sleep_until(uint64_t ns) {
   }
 }
 
+/* Returns a random part of a period, in ns (xorshift, Marsaglia 2003). */
+static uint64_t random_part(struct st_python_sampler* s) {
+  s->random ^= s->random << 13;
+  s->random ^= s->random >> 7;
+  s->random ^= s->random << 17;
+  return s->random % s->config.period_ns;
+}
+
+/* Counts the ticks that have passed since the next one was due.  Returns when
+ * the first one is due that has not passed. */
+static uint64_t skip_missed(struct st_python_sampler* s, uint64_t next,
+                            uint64_t now) {
+  uint64_t period = s->config.period_ns;
+  uint64_t missed = now > next ? (now - next) / period : 0;
+  if (s->config.mode == ST_SAMPLE_CPU)
+    s->missed_ticks += missed;
+  else
+    s->stats.late += missed;
+  return next + missed * period;
+}
+
 enum st_run_result st_python_sampler_run(struct st_python_sampler* s,
                                          uint64_t duration_ns) {
-  uint64_t period = s->config.period_ns;
-  uint64_t next = now_of(CLOCK_MONOTONIC), end = next + duration_ns;
-  uint64_t report = next + NEW_FRAMES_NS;
+  uint64_t now = now_of(CLOCK_MONOTONIC), end = now + duration_ns;
+  uint64_t report = now + NEW_FRAMES_NS;
   uint32_t known = st_stack_table_frame_count(s->table);
   size_t room = (size_t)MAX_PACKET * ST_PYTHON_MAX_THREADS;
-  while (next < end) {
+  if (!s->next_ns)
+    s->next_ns = now;
+  s->next_ns = skip_missed(s, s->next_ns, now);
+  while (s->next_ns < end) {
     if (s->packet_bytes + room > sizeof s->packets)
       return ST_RUN_FULL;
-    if (!tick(s))
+    sleep_until(s->next_ns + random_part(s));
+    if (!tick(s, s->next_ns))
       return ST_RUN_GONE;
-    uint64_t now = now_of(CLOCK_MONOTONIC);
-    uint64_t missed = now > next ? (now - next) / period : 0;
-    if (s->config.mode != ST_SAMPLE_CPU)
-      s->stats.late += missed;
-    next += (missed + 1) * period;
+    now = now_of(CLOCK_MONOTONIC);
+    s->next_ns = skip_missed(s, s->next_ns + s->config.period_ns, now);
     if (now >= report && st_stack_table_frame_count(s->table) > known)
       return ST_RUN_NEW_FRAMES;
-    sleep_until(next < end ? next : end);
   }
+  sleep_until(end);
   return ST_RUN_TIME_IS_UP;
 }
 
@@ -314,6 +379,11 @@ const uint8_t* st_python_sampler_take(struct st_python_sampler* s,
   *size = s->packet_bytes;
   s->packet_bytes = 0;
   return s->packets;
+}
+
+void st_python_sampler_clear(struct st_python_sampler* s) {
+  st_stack_table_clear(s->table);
+  s->last_depth = 0;
 }
 
 struct st_stack_table* st_python_sampler_table(struct st_python_sampler* s) {

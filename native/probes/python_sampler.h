@@ -9,10 +9,13 @@
  *
  * The mode decides which threads are sampled at a tick:
  *
- *   ST_SAMPLE_CPU   those that run; one sample for each period of CPU time that
- *                   the process has used, so samples x period = CPU time
+ *   ST_SAMPLE_CPU   those that run, as long as the process has used a period of
+ *                   CPU time for each sample: samples x period = CPU time
  *   ST_SAMPLE_WALL  all
  *   ST_SAMPLE_GIL   the one that holds the GIL
+ *
+ * A tick is at a random moment of its period.  So a program that repeats itself
+ * in a multiple of the period doesn't always show the same part of its work.
  *
  * Each sample is a TracePacket with a PerfSample:
  *
@@ -89,6 +92,8 @@ bool st_python_sampler_dump(struct st_python_sampler* s, st_visit_stack visit,
  * until the next run. */
 const uint8_t* st_python_sampler_take(struct st_python_sampler* s,
                                       size_t* size);
+/* Removes all frames and stacks from the table. */
+void st_python_sampler_clear(struct st_python_sampler* s);
 struct st_stack_table* st_python_sampler_table(struct st_python_sampler* s);
 struct st_sampler_stats st_python_sampler_stats(
     const struct st_python_sampler* s);

@@ -6,9 +6,6 @@
 
 enum {
   WINDOW = 4096,
-  /* The number of bytes that are read of a frame.  They contain all members
-   * that a layout names. */
-  FRAME_BYTES = 96,
   /* The size up to which a frame is read as a whole, for its state. */
   MAX_FRAME_BYTES = 1024,
   /* The number of bytes that are read of a thread state.  They contain all
@@ -85,9 +82,9 @@ static bool is_pointer(uint64_t word) {
  * where the frame begins that it has called. */
 static size_t frame_size(const struct st_stack_layout* layout, uint64_t address,
                          uint64_t called) {
-  bool whole = layout->frame_state && called >= address + FRAME_BYTES &&
+  bool whole = layout->frame_state && called >= address + ST_FRAME_BYTES &&
                called - address <= MAX_FRAME_BYTES;
-  return whole ? called - address : FRAME_BYTES;
+  return whole ? called - address : ST_FRAME_BYTES;
 }
 
 static uint64_t hash(const uint8_t* bytes, size_t size) {
@@ -130,7 +127,9 @@ int st_stack_read(const struct st_stack_layout* layout,
                   const struct st_memory* memory,
                   const struct st_stack_thread* thread,
                   struct st_stack_frame* frames) {
-  struct window w = {.memory = memory};
+  struct window w; /* Its bytes are not initialised: they are many. */
+  w.memory = memory;
+  w.start = w.size = 0;
   uint64_t address = thread->frame, called = 0;
   int depth = 0;
   for (int steps = 0; address; steps++) {

@@ -100,6 +100,9 @@ struct st_stack_frame {
 };
 
 enum {
+  /* The number of bytes that are read of a frame.  They contain all members
+   * that a layout names. */
+  ST_FRAME_BYTES = 96,
   ST_STACK_MAX_DEPTH = 1024,
   ST_STACK_TORN = -1,
   ST_STACK_TOO_DEEP = -2,

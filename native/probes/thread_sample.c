@@ -6,16 +6,24 @@ enum {
   POINTER_BYTES = 8,
   /* The window of a chunk ends this many bytes after a frame: room for more
    * calls. */
-  GROWTH = 2048,
-  FIRST_WINDOW = 4096,
+  GROWTH = 512,
+  FIRST_WINDOW = 1024,
 };
 
 struct copies {
   uint8_t state[ST_THREAD_STATE_BYTES];
   uint8_t control[16];
-  uint8_t chunk[ST_CHUNK_WINDOW];
+  uint8_t outside[ST_MAX_OUTSIDE][ST_FRAME_BYTES];
+  uint8_t chunks[2][ST_CHUNK_WINDOW];
   uint8_t pointer[POINTER_BYTES];
-  uint8_t chunk_again[ST_CHUNK_WINDOW];
+};
+
+/* The source of a stack's frames, which notes those outside the chunk. */
+struct frame_source {
+  struct st_memory memory;
+  const struct st_thread_place* place;
+  int outside_count;
+  uint64_t outside[ST_MAX_OUTSIDE];
 };
 
 static uint64_t word_of(const uint8_t* bytes, size_t offset) {
@@ -38,17 +46,20 @@ static bool fetch(const struct st_stack_layout* layout,
                   const struct st_thread_place* place, struct copies* copies) {
   struct st_memory_part parts[ST_PROCESS_MAX_PARTS];
   int count = 0;
+  for (int i = 0; i < place->outside_count; i++)
+    parts[count++] = (struct st_memory_part){place->outside[i], ST_FRAME_BYTES,
+                                             copies->outside[i]};
   parts[count++] = (struct st_memory_part){place->state, sizeof copies->state,
                                            copies->state};
   if (layout->has_control_frame)
     parts[count++] = (struct st_memory_part){
         place->control, sizeof copies->control, copies->control};
-  parts[count++] =
-      (struct st_memory_part){place->chunk, place->chunk_bytes, copies->chunk};
+  parts[count++] = (struct st_memory_part){place->chunk, place->chunk_bytes,
+                                           copies->chunks[0]};
   parts[count++] = (struct st_memory_part){pointer_address(layout, place),
                                            POINTER_BYTES, copies->pointer};
   parts[count++] = (struct st_memory_part){place->chunk, place->chunk_bytes,
-                                           copies->chunk_again};
+                                           copies->chunks[1]};
   return st_process_fetch(process, parts, count) == count;
 }
 
@@ -58,7 +69,7 @@ static bool find(const struct st_stack_layout* layout,
                  struct st_process_memory* process,
                  struct st_thread_place* place) {
   uint8_t state[ST_THREAD_STATE_BYTES];
-  process->part_count = 0;
+  process->part_count = place->outside_count = 0;
   if (!st_process_read(process->pid, place->state, state, sizeof state))
     return false;
   place->native_id = word_of(state, layout->thread_native_id);
@@ -85,36 +96,65 @@ static void grow(struct st_process_memory* process,
     place->chunk_bytes = ST_CHUNK_WINDOW;
 }
 
-/* Returns whether a frame is the same in both copies of the chunk, or outside
- * of them. */
-static bool is_steady(const struct st_stack_layout* layout,
-                      const struct st_thread_place* place,
-                      const struct copies* copies, uint64_t frame) {
-  uint64_t at = frame - place->chunk;
-  uint64_t code = at + layout->frame_code, back = at + layout->frame_previous;
-  if (at >= place->chunk_bytes || code + 8 > place->chunk_bytes ||
-      back + 8 > place->chunk_bytes)
-    return true;
-  return word_of(copies->chunk, code) == word_of(copies->chunk_again, code) &&
-         word_of(copies->chunk, back) == word_of(copies->chunk_again, back);
+static bool is_in_chunk(const struct st_thread_place* place, uint64_t address) {
+  return address - place->chunk < place->chunk_bytes;
+}
+
+/* Returns whether a word of a frame is the same in both copies of the chunk, or
+ * outside of them. */
+static bool is_steady(const struct st_thread_place* place,
+                      const struct copies* copies, uint64_t address) {
+  uint64_t at = address - place->chunk;
+  return !is_in_chunk(place, address + sizeof at - 1) ||
+         word_of(copies->chunks[0], at) == word_of(copies->chunks[1], at);
+}
+
+static bool is_steady_frame(const struct st_stack_layout* layout,
+                            const struct st_thread_place* place,
+                            const struct copies* copies, uint64_t frame,
+                            bool is_innermost) {
+  return is_steady(place, copies, frame + layout->frame_code) &&
+         is_steady(place, copies, frame + layout->frame_previous) &&
+         (is_innermost ||
+          is_steady(place, copies, frame + layout->frame_instruction));
+}
+
+static const uint8_t* view_frame(void* self, uint64_t address, size_t size) {
+  struct frame_source* source = self;
+  if (!is_in_chunk(source->place, address) &&
+      source->outside_count < ST_MAX_OUTSIDE)
+    source->outside[source->outside_count++] = address;
+  return source->memory.view(source->memory.self, address, size);
+}
+
+static bool read_frame(void* self, uint64_t address, void* to, size_t size) {
+  const struct frame_source* source = self;
+  return source->memory.read(source->memory.self, address, to, size);
 }
 
 static int read_frames(const struct st_stack_layout* layout,
                        struct st_process_memory* process,
-                       const struct st_thread_place* place,
+                       struct st_thread_place* place,
                        const struct copies* copies,
                        const struct st_stack_thread* thread,
                        struct st_sampled_frame* out) {
   struct st_stack_frame frames[ST_STACK_MAX_DEPTH];
-  struct st_memory source = st_process_source(process);
-  int depth = st_stack_read(layout, &source, thread, frames);
+  struct frame_source source;
+  source.memory = st_process_source(process);
+  source.place = place;
+  source.outside_count = 0;
+  struct st_memory memory = {read_frame, &source, view_frame};
+  int depth = st_stack_read(layout, &memory, thread, frames);
   for (int i = 0; i < depth; i++) {
     out[i].code = frames[i].code;
-    if (!is_steady(layout, place, copies, frames[i].address) ||
-        !st_stack_read_instruction(layout, &source, &frames[i],
+    if (!is_steady_frame(layout, place, copies, frames[i].address, i == 0) ||
+        !st_stack_read_instruction(layout, &memory, &frames[i],
                                    &out[i].instruction))
       return ST_STACK_TORN;
   }
+  place->outside_count = source.outside_count;
+  memcpy(place->outside, source.outside,
+         (size_t)source.outside_count * sizeof *source.outside);
   return depth;
 }
 

@@ -211,6 +211,47 @@ static void frames_outside_the_chunk_are_read(void) {
   st_python_sampler_destroy(s);
 }
 
+/* The first sample finds the frame, the second one fetches it with the rest. */
+static void known_frames_outside_the_chunk_are_fetched_by_the_same_call(void) {
+  set_up();
+  _Alignas(8) static uint8_t generator[128];
+  put(generator, address_of(&codes[2]));
+  put(generator + FRAME_PREVIOUS, frame_at(&threads[0], 1));
+  threads[0].control[0] = address_of(generator);
+  struct st_python_target target = make_target();
+  struct st_process_memory memory = {.pid = getpid()};
+  struct st_thread_place place = {.state = address_of(&threads[0].state)};
+  struct st_sampled_frame frames[ST_STACK_MAX_DEPTH];
+  for (int i = 0; i < 2; i++) {
+    CHECK_EQ(st_thread_sample(&target.layout.stack, &memory, &place, frames),
+             3);
+    CHECK_EQ(memory.part_count, 5 + i);
+    CHECK_EQ(place.outside_count, 1);
+    CHECK_EQ(place.outside[0], address_of(generator));
+  }
+  CHECK_EQ(memory.parts[0].start, address_of(generator));
+}
+
+static void stack_that_differs_from_the_last_one_gets_its_own_frames(void) {
+  set_up();
+  struct seen seen;
+  struct st_python_sampler* s = make_sampler(ST_SAMPLE_WALL);
+  CHECK(dump(s, &seen));
+  CHECK_EQ(st_stack_table_frame_count(seen.table), 3);
+  push(&threads[0], 1, &codes[2], 5);
+  push(&threads[1], 0, &codes[1], 6);
+  push(&threads[1], 1, &codes[2], 5);
+  CHECK(dump(s, &seen));
+  CHECK_EQ(seen.code[0], address_of(&codes[2]));
+  CHECK_EQ(seen.code[1], address_of(&codes[2]));
+  CHECK_EQ(st_stack_table_frame_count(seen.table), 4);
+  st_python_sampler_clear(s);
+  CHECK(dump(s, &seen));
+  CHECK_EQ(st_stack_table_frame_count(seen.table), 3);
+  CHECK_EQ(seen.code[1], address_of(&codes[2]));
+  st_python_sampler_destroy(s);
+}
+
 static void deep_stack_is_read_from_a_larger_window(void) {
   set_up();
   for (int depth = 2; depth < 150; depth++)
@@ -321,7 +362,7 @@ static void random_structures_are_read_without_a_crash(void) {
     if (!dump(s, &seen))
       CHECK_EQ(seen.count, 0);
     if (i % 100 == 0)
-      st_stack_table_clear(st_python_sampler_table(s));
+      st_python_sampler_clear(s);
   }
   st_python_sampler_destroy(s);
 }
@@ -332,6 +373,8 @@ int main(void) {
   RUN(dump_has_all_threads);
   RUN(call_before_its_first_instruction_is_at_its_first_line);
   RUN(frames_outside_the_chunk_are_read);
+  RUN(known_frames_outside_the_chunk_are_fetched_by_the_same_call);
+  RUN(stack_that_differs_from_the_last_one_gets_its_own_frames);
   RUN(deep_stack_is_read_from_a_larger_window);
   RUN(each_tick_of_wall_time_samples_all_threads);
   RUN(mode_gil_samples_the_holder_of_the_gil);

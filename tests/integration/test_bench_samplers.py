@@ -11,8 +11,9 @@ import pytest
 from tests.support.sources import ROOT
 
 pytestmark = [pytest.mark.thorough, pytest.mark.once]
-ROWS = ["target 1000hz", "own 1000hz", "target 10000hz", "own 10000hz", "own idle", "shares"]
-ROWS += ["bytes attach", "bytes record", "impossible"]
+RATES = "1000hz", "timer 1000hz", "10000hz", "timer 10000hz"
+ROWS = [f"{row} {rate}" for rate in RATES for row in ("target", "own")]
+ROWS += ["own idle", "shares", "bytes attach", "bytes record", "impossible"]
 
 
 def test_short_form_prints_all_rows() -> None:

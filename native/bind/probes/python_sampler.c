@@ -182,7 +182,7 @@ static PyObject* sampler_clear(PyObject* object, PyObject* Py_UNUSED(unused)) {
   struct sampler* self = (struct sampler*)object;
   if (!is_free(self))
     return NULL;
-  st_stack_table_clear(st_python_sampler_table(self->sampler));
+  st_python_sampler_clear(self->sampler);
   self->taken_frames = self->taken_stacks = 0;
   Py_RETURN_NONE;
 }
