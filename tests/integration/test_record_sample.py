@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import re
 import sys
 from pathlib import Path
 
+import pytest
+
+from stretto.cli.main import main
 from tests.support.recorded import check_trace, record
 
 PROGRAM = """
@@ -78,3 +83,21 @@ def test_program_started_by_a_shell_is_sampled(tmp_path: Path) -> None:
     run = record(tmp_path / "t.pftrace", *command, sys.executable, code)
     assert run.status == 0
     assert "spin (<string>)" in run.stderr
+
+
+def test_summary_shows_the_functions_of_each_thread_with_their_errors(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = "import threading\ndef spin():\n for _ in range(10**7): pass\n"
+    code += "t = threading.Thread(target=spin, name='helper')\nt.start(); t.join(); spin()"
+    run = record(tmp_path / "t.pftrace", "--sample", "1000hz", "-c", code)
+    assert main(["summary", str(run.path)]) == 0
+    _, _, tables = capsys.readouterr().out.partition("\nStack samples\n")
+    assert re.search(r"^helper of python -c .*: [0-9,]+ samples$", tables, re.M)
+    shares = re.findall(r"^ *([0-9.]+) ±[0-9.]+ % +([0-9.]+) ±[0-9.]+ %  spin", tables, re.M)
+    assert len(shares) == 2
+    assert all(50 < float(own) <= float(total) <= 100 for own, total in shares)
+    assert main(["summary", "--format", "json", str(run.path)]) == 0
+    threads = json.loads(capsys.readouterr().out)["samples"]
+    first = threads[0]["functions"][0]
+    assert (first["name"], first["self"] > 0, 0 < first["self_error"] < 1) == ("spin", True, True)

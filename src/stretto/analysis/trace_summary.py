@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from stretto.analysis.trace_tables import UNREAD, statistics
+from stretto.analysis.sample_totals import sampled_threads
+from stretto.analysis.trace_tables import UNREAD, statistics, table_rows
 
 if TYPE_CHECKING:
     from typing import Any
 
     from stretto import _native
+    from stretto.analysis.sample_totals import SampledThread
 
 FUNCTIONS = "python.functions"
 """The category of function calls."""
@@ -49,6 +51,7 @@ class Summary(NamedTuple):
         statistics: The sum of each statistic's values.
         unread: What the importer left out: number and reason.
         not_followed: What the recording left out.
+        samples: The stack samples of each thread.
     """
 
     seconds: float
@@ -60,11 +63,7 @@ class Summary(NamedTuple):
     statistics: dict[str, int]
     unread: list[tuple[int, str]]
     not_followed: list[str]
-
-
-def _dicts(importer: _native.TraceImporter, table: str) -> list[dict[str, Any]]:
-    names, rows = importer.rows(table)
-    return [dict(zip(names, row, strict=True)) for row in rows]
+    samples: list[SampledThread]
 
 
 def _times(row: tuple[Any, ...]) -> Times:
@@ -74,9 +73,9 @@ def _times(row: tuple[Any, ...]) -> Times:
 
 def _lane_names(importer: _native.TraceImporter) -> list[tuple[str, str]]:
     """Return (process, lane) of each track."""
-    threads, processes = _dicts(importer, "thread"), _dicts(importer, "process")
+    threads, processes = table_rows(importer, "thread"), table_rows(importer, "process")
     names = []
-    for track in _dicts(importer, "__intrinsic_track"):
+    for track in table_rows(importer, "__intrinsic_track"):
         name, upid = track["name"], track["upid"]
         if track["utid"] is not None:
             thread = threads[track["utid"]]
@@ -100,7 +99,7 @@ def summarize(importer: _native.TraceImporter) -> Summary:
         for row in importer.slice_totals("track")[2]
     ]
     left_out = any((times.category, times.name) == LEFT_OUT for times in by_name)
-    times_of = {row["name"]: row["int_value"] for row in _dicts(importer, "metadata")}
+    times_of = {row["name"]: row["int_value"] for row in table_rows(importer, "metadata")}
     started, disabled = times_of.get("tracing_started_ns"), times_of.get("tracing_disabled_ns")
     sums = statistics(importer)
     return Summary(
@@ -116,4 +115,5 @@ def summarize(importer: _native.TraceImporter) -> Summary:
         statistics=sums,
         unread=[(sums[name], text) for name, text in UNREAD.items() if sums[name]],
         not_followed=[f"{LEFT_OUT[1]}: `--ask losses` counts them"] if left_out else [],
+        samples=sampled_threads(importer),
     )

@@ -12,6 +12,7 @@ from stretto.analysis.trace_tables import import_trace
 from stretto.base.errors import CommandError
 from stretto.cli.record.detail_lines import time_text
 from stretto.cli.record.summary import kept_text, losses, summary
+from stretto.cli.sample_tables import samples_as_text, samples_as_values
 from stretto.cli.summary_page import as_page
 from stretto.cli.text_table import as_table
 from stretto.cli.trace_reading import reading
@@ -182,6 +183,7 @@ def _as_text(contents: Contents, found: Summary, limit: int) -> str:
                     "process": lambda t: t.category,
                 },
             ),
+            samples_as_text(found.samples, limit),
         ]
     )
 
@@ -209,6 +211,7 @@ def _as_json(contents: Contents, found: Summary, limit: int | None) -> str:
         "slices": _objects(found.slices, limit),
         "categories": _objects(found.categories, limit),
         "lanes": lanes,
+        "samples": samples_as_values(found.samples, limit),
     }
     return json.dumps(value, indent=1, ensure_ascii=False) + "\n"
 

@@ -73,6 +73,11 @@ _FOLDED: dict[str | None, tuple[str, ...]] = {
 }
 """Beginnings of the qualified names of folded functions, by module."""
 
+SPAWNERS = (
+    "multiprocessing.spawn", "multiprocessing.forkserver", "multiprocessing.resource_tracker",
+)  # fmt: skip
+"""The modules that the command of a child imports first."""
+
 _STARTERS = {
     ("threading", "Thread.run"),
     ("concurrent.futures.thread", "_WorkItem.run"),
@@ -90,6 +95,17 @@ def is_body(code: CodeType) -> bool:
     return code.co_name == "<module>" and not code.co_filename.startswith("<string>")
 
 
+def is_spawn(code: CodeType) -> bool:
+    """Whether the code is the command of a child that `multiprocessing` starts by `python -c`."""
+    names = code.co_names
+    return code.co_filename == "<string>" and bool(names) and names[0] in SPAWNERS
+
+
+def is_machinery(qualified_name: str, module: str | None) -> bool:
+    """Whether a function of this module is the interpreter's own machinery."""
+    return qualified_name.startswith(_FOLDED.get(module, ()))
+
+
 def is_folded(code: CodeType, module: str | None, imports: str) -> bool:
     """Whether slices of the code are left out.
 
@@ -98,8 +114,10 @@ def is_folded(code: CodeType, module: str | None, imports: str) -> bool:
         module: the name of the module that the code runs in.
         imports: one of `IMPORTS`.
     """
-    if imports == FULL or code.co_name == "<module>":
-        return imports == OFF and is_body(code) and module not in MAIN_MODULES
+    if imports == FULL:
+        return False
+    if code.co_name == "<module>":
+        return is_spawn(code) or (imports == OFF and is_body(code) and module not in MAIN_MODULES)
     if not code.co_flags & _CO_OPTIMIZED:
         return True
-    return code.co_qualname.startswith(_FOLDED.get(module, ()))
+    return is_machinery(code.co_qualname, module)

@@ -95,6 +95,14 @@ def test_machinery_of_imports_threads_and_event_loops_is_folded(
     assert results == [False, folded, off]
 
 
+def test_command_of_a_spawned_worker_is_folded() -> None:
+    worker = "from multiprocessing.spawn import spawn_main; spawn_main(tracker_fd=5)"
+    own = "from multiprocessing import Pool; Pool().close()"
+    codes = [compile(text, "<string>", "exec") for text in (worker, own)]
+    assert [is_folded(code, "__main__", "folded") for code in codes] == [True, False]
+    assert not is_folded(codes[0], "__main__", "full")
+
+
 def test_function_that_calls_the_target_of_a_thread_is_a_starter() -> None:
     assert is_starter(function("Thread.run"), "threading")
     assert not is_starter(function("Thread.join"), "threading")

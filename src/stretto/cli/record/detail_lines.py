@@ -27,6 +27,11 @@ def time_text(nanoseconds: float) -> str:
     return f"{nanoseconds:.0f} ns"
 
 
+def is_body(name: str, file: str) -> bool:
+    """Whether the name of a function in this file is that of a module's body."""
+    return name.startswith("import ") or name in ("<module>", os.path.basename(file))
+
+
 class _Merged:
     """The calls and times of one function, summed over all processes."""
 
@@ -44,8 +49,7 @@ class _Merged:
 
     def is_body(self) -> bool:
         """Whether the function is the body of a module: such a body contains all other calls."""
-        name, file = self.function.name, self.function.file
-        return name.startswith("import ") or name in ("<module>", os.path.basename(file))
+        return is_body(self.function.name, self.function.file)
 
     def is_installed(self) -> bool:
         """Whether the function belongs to the standard library or an installed package."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from stretto.cli.attach import MODES
-from stretto.cli.record.detail_lines import TOP, time_text
+from stretto.cli.record.detail_lines import TOP, is_body, time_text
 from stretto.cli.record.summary import plural
 
 TYPE_CHECKING = False
@@ -22,7 +22,7 @@ def sample_lines(profile: Profile) -> list[str]:
     each = f"{time_text(period_ns)} of {MODES[profile.settings.mode]}"
     lines = [f"  samples: {head}, each is {each}"]
     functions = profile.functions()
-    calling = [row for row in functions if row.key.function != "<module>"]
+    calling = [row for row in functions if not is_body(*row.key)]
     lines += _top("running in", functions, lambda row: row.own * period_ns)
     lines += _top("with what they call", calling, lambda row: row.total * period_ns)
     for label, missing in (("the stack changed", profile.torn), ("they were late", profile.late)):

@@ -2,15 +2,25 @@
 
 Frames and stacks have the numbers that the sampler gives them; numbers start at 1.
 
+Names and stacks are those of function slices: the machinery of imports and threads is left out of
+the stacks, and the body of a module is `import shop.views`, or the script's name.
+
 A code object may be freed, and another one get its address. `is_stale` compares known code objects
 with those in memory; if it returns True, all numbers have to start again.
 """
 
 from __future__ import annotations
 
-from itertools import islice
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
+from stretto.profilers.sampling.code_origin import (
+    body_name,
+    is_body,
+    is_folded,
+    is_spawner,
+    runs_scripts,
+)
 from stretto.protos.trace import Callstack, Frame, InternedData, InternedString, Mapping
 
 if TYPE_CHECKING:
@@ -29,11 +39,24 @@ class FunctionKey(NamedTuple):
     filename: str
 
 
-class _Code(NamedTuple):
-    name: CodeName
-    identity: bytes
-    function_iid: int
-    mapping_iid: int
+class _Code:
+    """A code object. Its name is known when the first stack with it has been added."""
+
+    __slots__ = ("filename", "folded", "function", "identity", "is_body", "is_main", "number")
+
+    def __init__(self, name: CodeName, identity: bytes, number: int) -> None:
+        self.function, self.filename = name.function, name.filename
+        self.identity = identity
+        self.number = number
+        self.is_body = is_body(name.function, name.filename)
+        self.folded = is_folded(name.function, name.filename)
+        self.is_main = False
+
+    @property
+    def key(self) -> FunctionKey:
+        if self.is_body:
+            return FunctionKey(body_name(self.filename, is_main=self.is_main), self.filename)
+        return FunctionKey(self.function, self.filename)
 
 
 class InternedStacks:
@@ -47,7 +70,8 @@ class InternedStacks:
         self._reader = reader
         self._codes: dict[int, _Code] = {}
         self._mappings: dict[str, int] = {}
-        self._frames: list[FunctionKey] = []
+        self._frames: list[_Code] = []
+        self._unnamed: list[_Code] = []
         self.stacks: list[tuple[int, ...]] = []
         """The numbers of each stack's frames, the outermost call first."""
         self._new = InternedData()
@@ -56,13 +80,14 @@ class InternedStacks:
         """Add frames: (address of the code object, line). Their names are read now."""
         for address, line in frames:
             code = self._codes.get(address) or self._add_code(address)
-            self._frames.append(FunctionKey(code.name.function, code.name.filename))
+            self._frames.append(code)
+            mapping = self._mapping(code.filename)
             self._new.frames.append(
                 Frame(
                     iid=len(self._frames),
-                    function_name_id=code.function_iid,
-                    mapping_id=code.mapping_iid,
-                    source_path_iid=code.mapping_iid,
+                    function_name_id=code.number,
+                    mapping_id=mapping,
+                    source_path_iid=mapping,
                     line_number=line,
                     kind=Frame.Kind.KIND_INTERPRETED,
                 )
@@ -71,23 +96,40 @@ class InternedStacks:
     def add_stacks(self, stacks: Iterable[tuple[int, ...]]) -> None:
         """Add stacks of frames that were added before."""
         for stack in stacks:
-            self.stacks.append(stack)
-            self._new.callstacks.append(Callstack(iid=len(self.stacks), frame_ids=stack))
+            shown = self._unfolded(stack)
+            self.stacks.append(shown)
+            self._new.callstacks.append(Callstack(iid=len(self.stacks), frame_ids=shown))
+
+    def _unfolded(self, stack: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the stack without machinery, if anything remains."""
+        codes = [self._frames[number - 1] for number in stack]
+        if len(codes) > 1 and codes[0].filename == "<string>" and is_spawner(codes[1].filename):
+            codes[0].folded = True
+        for caller, code in pairwise([None, *codes]):
+            if code is not None and (caller is None or runs_scripts(caller.filename)):
+                code.is_main = code.is_body
+        shown = tuple(n for n, code in zip(stack, codes, strict=True) if not code.folded)
+        return shown or stack[-1:]
 
     def take(self) -> InternedData | None:
         """Return what was added since the last call; None if nothing was."""
         new, self._new = self._new, InternedData()
+        new.function_names = [
+            InternedString(iid=code.number, str=code.key.function.encode())
+            for code in self._unnamed
+        ]
+        self._unnamed = []
         return new if new.frames or new.callstacks else None
 
     def functions(self, stack: tuple[int, ...]) -> list[FunctionKey]:
         """Return the functions of a stack, the outermost call first."""
-        return [self._frames[number - 1] for number in stack]
+        return [self._frames[number - 1].key for number in stack]
 
     def _add_code(self, address: int) -> _Code:
         name = self._reader.code_name(address)
-        function = len(self._codes) + 1
-        self._new.function_names.append(InternedString(iid=function, str=name.function.encode()))
-        code = _Code(name, self._identity(address), function, self._mapping(name.filename))
+        number = len(self._codes) + 1
+        code = _Code(name, self._identity(address), number)
+        self._unnamed.append(code)
         self._codes[address] = code
         return code
 

@@ -1,0 +1,83 @@
+"""Shows the stack samples of a trace: a table for each thread, or values for JSON."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from stretto.analysis.sample_totals import sampling_error
+from stretto.cli.record.summary import plural
+from stretto.cli.text_table import as_table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stretto.analysis.sample_totals import SampledFunction, SampledThread
+
+_HEAD = """
+Stack samples
+
+Shares of a thread's samples: "self" in the function itself, "total" with what it calls. The errors
+are those of sampling, with 95 % confidence.
+"""
+
+
+def samples_as_text(threads: Sequence[SampledThread], limit: int) -> str:
+    """Return the tables; "" without samples.
+
+    Args:
+        threads: The threads, the one with most samples first.
+        limit: The largest number of threads, and of lines of a table.
+    """
+    if not threads:
+        return ""
+    tables = [_table(thread, limit) for thread in threads[:limit]]
+    more = len(threads) - limit
+    return _HEAD + "".join(tables) + (f"\nand {plural(more, 'thread')} more\n" if more > 0 else "")
+
+
+def _table(thread: SampledThread, limit: int) -> str:
+    rows = [
+        (_share(each.self, thread.samples), _share(each.total, thread.samples), _label(each))
+        for each in thread.functions[:limit]
+    ]
+    of = f" of {thread.process}" if thread.process else ""
+    more = len(thread.functions) - limit
+    return (
+        f"\n{thread.name}{of}: {plural(thread.samples, 'sample')}\n\n"
+        + as_table(["self", "total", "function"], rows, {"self", "total"})
+        + (f"and {more} more\n" if more > 0 else "")
+    )
+
+
+def _label(function: SampledFunction) -> str:
+    file = os.path.basename(function.file)
+    return f"{function.name} ({file})" if file else function.name
+
+
+def _share(hits: int, samples: int) -> str:
+    if not hits:
+        return "-"
+    return f"{100 * hits / samples:.1f} ±{100 * sampling_error(hits, samples):.1f} %"
+
+
+def samples_as_values(
+    threads: Sequence[SampledThread], limit: int | None
+) -> list[dict[str, object]]:
+    """Return the samples for JSON: numbers of samples, and errors as parts of 1."""
+    return [
+        {
+            "process": thread.process,
+            "thread": thread.name,
+            "samples": thread.samples,
+            "functions": [_value(each, thread.samples) for each in thread.functions[:limit]],
+        }
+        for thread in threads[:limit]
+    ]
+
+
+def _value(function: SampledFunction, samples: int) -> dict[str, object]:
+    return function._asdict() | {
+        "self_error": sampling_error(function.self, samples),
+        "total_error": sampling_error(function.total, samples),
+    }
