@@ -6,6 +6,7 @@
 #include "hooks/call_stack.h"
 #include "hooks/code_filter.h"
 #include "hooks/collections.h"
+#include "hooks/exempt.h"
 #include "hooks/heap.h"
 #include "hooks/look_times.h"
 #include "hooks/manager_lives.h"
@@ -335,6 +336,9 @@ static PyMethodDef kFunctions[] = {
     {"gc_callback", st_collections_callback, METH_VARARGS,
      "gc_callback(category, thread_track)\n--\n\nReturn a callable for "
      "gc.callbacks: each run of the collector is a slice."},
+    {"exempt_since", st_exempt_since, METH_O,
+     "exempt_since(first)\n--\n\nExempt the objects created since `first` from "
+     "garbage collections."},
     {NULL, NULL, 0, NULL}};
 
 static int module_exec(PyObject* module) {

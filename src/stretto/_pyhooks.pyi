@@ -134,6 +134,16 @@ def gc_callback(
 ) -> Callable[[str, dict[str, int]], None]:
     """Return a callable for `gc.callbacks`: each garbage collection becomes a slice."""
 
+def exempt_since(first: list[Any], /) -> bool:
+    """Exempt the objects that were created after `first` from garbage collections.
+
+    The collector must have been disabled since, and no other thread may have run.
+
+    Returns:
+        Whether they are exempt. They aren't if `first` was collected meanwhile, or if this build of
+        CPython is free-threaded.
+    """
+
 def watch_tasks(
     look: Callable[[Any, Any, int, int, int, int, bool], object] | None,
     end: Callable[[Any, Any, int, int, int], object] | None,

@@ -64,12 +64,16 @@ def load(name: str) -> None:
         others, modules = _read(f"{_package}/bundles/{name}.{sys.implementation.cache_tag}.bin")
         _import(others, modules)
     finally:
-        if gc.get_freeze_count() <= OWN_FROZEN:
-            # All objects count as old now: collections of young objects don't visit the new ones.
-            gc.freeze()
-            gc.unfreeze()
         if was_enabled:
+            _make_old()
             gc.enable()
+
+
+def _make_old() -> None:
+    """Make all objects old for the collector: collections of young ones don't visit the modules."""
+    if gc.get_freeze_count() <= OWN_FROZEN:
+        gc.freeze()
+        gc.unfreeze()
 
 
 def _read(path: str) -> tuple[tuple[str, ...], tuple[Module, ...]]:

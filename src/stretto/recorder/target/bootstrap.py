@@ -7,7 +7,6 @@ error.
 from __future__ import annotations
 
 import atexit
-import gc
 import os
 import sys
 
@@ -36,34 +35,30 @@ _is_system = False
 _service = ""
 _name = ""
 _fork_socket: ForkSocket | None = None
-_frozen = 0
-"""The number of objects that were frozen when the program started."""
 
 
-def start() -> None:
+def start(first: list[object]) -> None:
     """Connect this process as a producer to the recorder given by the environment, if any.
 
     If a recorder is recorded itself, PYTHONPATH of the inner recorder's program contains the
     workspaces of both recorders. Each workspace has a sitecustomize module, and both modules call
     this function. The environment names the inner recorder, which records the process.
+
+    Args:
+        first: The first object that was created for the recording. The garbage collector has been
+            disabled since.
     """
-    global _frozen
     if _fork_socket is not None:
         return
     workspace = Workspace.from_environment()
     if workspace is None or not os.path.exists(workspace.fork_socket):
         return
+    _start(workspace)
     # The modules stay until the end of the process, so no garbage collection has to visit them.
     # That matters most in forked children: a collection copies the pages of the objects it visits.
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        _start(workspace)
-    finally:
-        gc.freeze()
-        _frozen = gc.get_freeze_count()
-        if was_enabled:
-            gc.enable()
+    from stretto import _pyhooks
+
+    _pyhooks.exempt_since(first)
 
 
 def _start(workspace: Workspace) -> None:
@@ -234,10 +229,6 @@ def _end(workspace: Workspace) -> None:
         _end_unconnected()
     else:
         _disconnect(workspace)
-    # `__main__` is frozen, too. Only if the interpreter's last collection visits it, `__del__` of
-    # the program's objects is called. What the program itself has frozen stays so.
-    if gc.get_freeze_count() <= _frozen:
-        gc.unfreeze()
 
 
 def _disconnect(workspace: Workspace) -> None:

@@ -6,6 +6,7 @@ program. Every Python that a program starts runs this file, so its syntax is val
 """
 # ruff: noqa: I002  # Python 2 doesn't support this future import
 
+import gc
 import os
 import sys
 
@@ -32,14 +33,20 @@ def _start(folder):  # type: (str) -> None
         version = ".".join(str(part) for part in sys.version_info[:2])
         _fail(folder, sys.executable + " is Python " + version + ": Stretto needs 3.11 or newer")
         return
+    first = []  # type: list[object]
+    enabled = gc.isenabled()
+    gc.disable()
     try:
         from stretto.recorder.target import bootstrap
 
-        bootstrap.start()
+        bootstrap.start(first)
     except ImportError:
         _fail(folder, sys.executable + " has no Stretto for Python: install it there")
     except Exception as error:  # noqa: BLE001  # no error may reach the program
         _fail(folder, type(error).__name__ + ": " + str(error))
+    finally:
+        if enabled:
+            gc.enable()
 
 
 _folder = os.path.dirname(__file__)

@@ -1,0 +1,29 @@
+/* Takes objects out of the lists of CPython's garbage collector.
+ *
+ * The modules of a recorder's target stay until its process ends, so no
+ * collection has to visit them.  That matters most in forked children, where
+ * each visit writes to an object's header and so copies its page.  `gc.freeze`
+ * would exempt the program's objects, too: `__main__` exists already.  If it is
+ * not visited, the interpreter's last collection calls no `__del__` of what the
+ * program has left there.
+ *
+ *     generation 0 <-> older objects <-> first <-> ours ... <-> (new list)
+ *                                             |________|
+ *     exempt       <->  ours ...              goes here
+ *
+ * New objects are appended to the list of generation 0.  So while the collector
+ * is disabled, the objects that were created since `first` follow it there.
+ * The list that they are moved to belongs to no generation; an object that is
+ * freed leaves it as it would leave any other.
+ */
+#pragma once
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+/* The Python function exempt_since(first): exempts the objects that were
+ * created after `first`.  The collector must have been disabled since, and no
+ * other thread may have run.  Returns whether it has exempted them: not if
+ * `first` was collected meanwhile, nor on free-threaded builds, which have no
+ * such lists. */
+PyObject* st_exempt_since(PyObject* module, PyObject* first);

@@ -1,0 +1,100 @@
+"""Objects that are exempt from garbage collections stay usable; all others are collected as before.
+
+Each test runs in a process of its own, because what is exempt stays so.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import sysconfig
+
+import pytest
+
+pytestmark = pytest.mark.skipif(
+    bool(sysconfig.get_config_var("Py_GIL_DISABLED")), reason="free-threaded builds have no lists"
+)
+
+BEGIN = """
+import gc, weakref
+from stretto import _pyhooks
+
+class Node:
+    def __init__(self):
+        self.itself = self
+
+def tracked(thing):
+    return any(thing is other for other in gc.get_objects())
+
+older = [[] for _ in range(10)]
+gc.disable()
+first = []
+"""
+
+
+def run(program: str) -> None:
+    subprocess.run([sys.executable, "-c", BEGIN + program], check=True)
+
+
+def test_what_was_created_since_is_exempt_and_nothing_else() -> None:
+    run("""
+ours = [{"number": [number]} for number in range(5000)]
+assert _pyhooks.exempt_since(first) is True
+later = [[] for _ in range(10)]
+gc.enable()
+assert not any(map(tracked, (ours, ours[0], ours[-1]["number"])))
+assert all(map(tracked, (older, older[0], first, later, later[-1])))
+gc.collect()
+assert not tracked(ours) and tracked(older) and tracked(later)
+assert ours[4999]["number"] == [4999]
+""")
+
+
+def test_exempt_objects_can_be_freed_and_changed() -> None:
+    run("""
+ours = [[number] for number in range(1000)]
+assert _pyhooks.exempt_since(first)
+gc.enable()
+del ours[::3]
+ours[0].append(ours)
+del ours
+gc.collect()
+""")
+
+
+def test_garbage_among_what_is_exempt_stays_and_other_garbage_is_collected() -> None:
+    run("""
+node = Node()
+kept = weakref.ref(node)
+del node
+assert _pyhooks.exempt_since(first)
+node = Node()
+node.kept = kept()
+garbage = weakref.ref(node)
+del node
+gc.collect()
+assert garbage() is None and kept() is not None
+""")
+
+
+def test_further_objects_can_be_exempt_later() -> None:
+    run("""
+one = [[]]
+assert _pyhooks.exempt_since(first)
+first = []
+two = [[]]
+assert _pyhooks.exempt_since(first)
+assert not tracked(one) and not tracked(two)
+assert _pyhooks.exempt_since([])
+""")
+
+
+def test_nothing_is_exempt_if_the_first_object_was_collected_meanwhile() -> None:
+    run("""
+ours = [[]]
+gc.collect()
+ours.append([])
+assert _pyhooks.exempt_since(first) is False
+assert tracked(ours) and tracked(ours[1])
+assert _pyhooks.exempt_since(1) is False
+""")
