@@ -12,6 +12,7 @@ from stretto.profilers.exception_text import message_of, type_name
 
 if TYPE_CHECKING:
     from collections.abc import Generator
+    from types import CodeType
 
 MAX_MESSAGE = 4000
 """The longest recorded message of an exception, in characters."""
@@ -29,6 +30,8 @@ class Lane:
     def __init__(self, name: str) -> None:
         self._track = stretto.Track(name, parent=stretto.process_track())
         self._result: dict[str, str] = {}
+        self._fixtures: dict[CodeType, str] = {}
+        """The names of the fixtures that were set up, by their code."""
 
     def _slice(self, name: str, **arguments: Any) -> Any:
         return category.slice(name, track=self._track, **arguments)
@@ -44,8 +47,19 @@ class Lane:
         category.begin(item.nodeid, track=self._track)
         try:
             return (yield)
+        except (pytest.exit.Exception, KeyboardInterrupt) as error:
+            self._add_outcome("interrupted")
+            self._add_exception(error)
+            raise
         finally:
             category.end(track=self._track, args=self._result)
+
+    def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+        """Record the end of the run by `pytest.exit` or Ctrl-C, in a test or outside of tests."""
+        is_exit = isinstance(excinfo.value, pytest.exit.Exception)
+        name = "pytest.exit" if is_exit else type_name(excinfo.type)
+        message = message_of(excinfo.value)[:MAX_MESSAGE]
+        category.instant(f"{name}: {message}" if message else name, track=self._track)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_setup(self) -> Generator[None, object, object]:
@@ -73,6 +87,8 @@ class Lane:
         name = f"fixture {fixturedef.argname}"
         open_slices: list[Any] = []
         function: Any = fixturedef.func
+        if (code := getattr(function, "__code__", None)) is not None:
+            self._fixtures[code] = fixturedef.argname
         has_teardown = inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
 
         def begin() -> None:
@@ -100,9 +116,33 @@ class Lane:
         status = item.ihook.pytest_report_teststatus(report=report, config=item.config)
         outcome = status[0] if status else report.outcome
         if outcome and (report.when == "call" or outcome != "passed"):
-            before = self._result.get("outcome")
-            self._result["outcome"] = f"{before}, {outcome}" if before else outcome
+            self._add_outcome(outcome)
         if call.excinfo is not None and "exception" not in self._result:
-            self._result["exception"] = type_name(call.excinfo.type)
-            self._result["message"] = message_of(call.excinfo.value)[:MAX_MESSAGE]
+            self._add_exception(call.excinfo.value)
         return report
+
+    def _add_outcome(self, outcome: str) -> None:
+        before = self._result.get("outcome")
+        self._result["outcome"] = f"{before}, {outcome}" if before else outcome
+
+    def _add_exception(self, error: BaseException) -> None:
+        self._result["exception"] = type_name(type(error))
+        self._result["message"] = _message(error)[:MAX_MESSAGE]
+        if fixture := self._fixture_of(error):
+            self._result["fixture"] = fixture
+
+    def _fixture_of(self, error: BaseException) -> str:
+        """Return the innermost fixture whose code the exception has left, or ""."""
+        if isinstance(error, pytest.FixtureLookupError):
+            return error.argname or ""
+        found, traceback = "", error.__traceback__
+        while traceback is not None:
+            found = self._fixtures.get(traceback.tb_frame.f_code, found)
+            traceback = traceback.tb_next
+        return found
+
+
+def _message(error: BaseException) -> str:
+    if isinstance(error, pytest.FixtureLookupError):
+        return error.msg or f"fixture {error.argname!r} not found"
+    return message_of(error)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from stretto.cli.main import main
 from tests.support.recorded import Run, alone, check_trace, record
 
 TESTS = """
@@ -92,6 +93,62 @@ def test_each_test_is_a_slice_with_phases_fixtures_and_outcome(folder: Path, ora
     (documented,) = re.findall(r"```sql\n(.*?)```", PAGE.read_text(), re.DOTALL)
     fixtures = {name: count for name, count, _ in loaded.query(documented)}
     assert fixtures["fixture cart"] == 2
+
+
+ERRORS = """
+import pytest
+
+@pytest.fixture(scope="module")
+def database():
+    raise ConnectionError("no route")
+
+@pytest.fixture
+def shop(database): pass
+
+@pytest.fixture
+def cart():
+    yield
+    raise KeyError("gone")
+
+def test_open(shop): pass
+def test_again(shop): pass
+def test_sell(cart): pass
+def test_wrong(nothing): pass
+def test_stop(): pytest.exit("the disk is full")
+def test_never(): pass
+"""
+LOOKUP_ERROR = "_pytest.fixtures.FixtureLookupError"
+
+
+def test_errors_of_fixtures_and_the_exit_of_the_run_are_named(
+    folder: Path, oracle: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "test_shop.py").write_text(ERRORS)
+    run = run_pytest(folder, "--stretto=shop.pftrace", "test_shop.py")
+    assert "the disk is full" in run.stdout
+    path = folder / "shop.pftrace"
+    loaded = check_trace(oracle, path.read_bytes())
+    keys = ("outcome", "fixture", "exception", "message")
+    arguments = ", ".join(f"extract_arg(arg_set_id, 'debug.{key}')" for key in keys)
+    rows = loaded.query(f"select name, {arguments} from slice where name like '%::%' order by ts")
+    assert [(name.partition("::")[2], *rest) for name, *rest in rows] == [
+        ("test_open", "error", "database", "ConnectionError", "no route"),
+        ("test_again", "error", "database", "ConnectionError", "no route"),
+        ("test_sell", "passed, error", "cart", "KeyError", "'gone'"),
+        ("test_wrong", "error", "nothing", LOOKUP_ERROR, "fixture 'nothing' not found"),
+        ("test_stop", "interrupted", None, "Exit", "the disk is full"),
+    ]
+    ends = "select count(*) from slice where name = 'pytest.exit: the disk is full'"
+    assert loaded.query(ends) == [(1,)]
+    assert main(["summary", str(path)]) == 0
+    shown = capsys.readouterr().out.partition("\nTests that did not pass\n\n")[2].splitlines()
+    assert [line for line in shown if "test_wrong" not in line] == [
+        "  error  test_shop.py::test_open  fixture database: ConnectionError: no route",
+        "  error  test_shop.py::test_again  fixture database: ConnectionError: no route",
+        "  passed, error  test_shop.py::test_sell  fixture cart: KeyError: 'gone'",
+        "  interrupted  test_shop.py::test_stop  Exit: the disk is full",
+        "  pytest.exit: the disk is full",
+    ]
 
 
 @pytest.mark.thorough

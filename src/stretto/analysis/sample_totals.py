@@ -83,7 +83,8 @@ class _Stacks:
 
     def functions(self, callsite: int) -> list[tuple[str, str]]:
         """Return the name and the file of each call, the innermost first."""
-        found, at = [], callsite
+        found: list[tuple[str, str]] = []
+        at: int | None = callsite
         while at is not None:
             at, function = self._callsites[at]
             found.append(function)

@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stretto.analysis.sample_totals import sampled_threads
 from stretto.analysis.trace_tables import UNREAD, statistics, table_rows
+from stretto.analysis.unexpected_tests import unexpected_tests
 
 if TYPE_CHECKING:
     from typing import Any
 
     from stretto import _native
     from stretto.analysis.sample_totals import SampledThread
+    from stretto.analysis.unexpected_tests import UnexpectedTest
 
 FUNCTIONS = "python.functions"
 """The category of function calls."""
@@ -52,6 +54,7 @@ class Summary(NamedTuple):
         unread: What the importer left out: number and reason.
         not_followed: What the recording left out.
         samples: The stack samples of each thread.
+        tests: The tests of a test run that did not pass.
     """
 
     seconds: float
@@ -64,6 +67,7 @@ class Summary(NamedTuple):
     unread: list[tuple[int, str]]
     not_followed: list[str]
     samples: list[SampledThread]
+    tests: list[UnexpectedTest]
 
 
 def _times(row: tuple[Any, ...]) -> Times:
@@ -116,4 +120,5 @@ def summarize(importer: _native.TraceImporter) -> Summary:
         unread=[(sums[name], text) for name, text in UNREAD.items() if sums[name]],
         not_followed=[f"{LEFT_OUT[1]}: `--ask losses` counts them"] if left_out else [],
         samples=sampled_threads(importer),
+        tests=unexpected_tests(importer),
     )

@@ -14,7 +14,7 @@ from stretto.cli.record.detail_lines import time_text
 from stretto.cli.record.summary import kept_text, losses, summary
 from stretto.cli.sample_tables import samples_as_text, samples_as_values
 from stretto.cli.summary_page import as_page
-from stretto.cli.text_table import as_table
+from stretto.cli.text_table import as_table, printable
 from stretto.cli.trace_reading import reading
 from stretto.cli.verb_parser import VerbParser
 from stretto.protos.trace import TraceStats
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from stretto.analysis.trace_summary import Summary, Times
+    from stretto.analysis.unexpected_tests import UnexpectedTest
 
 DESCRIPTION = """\
 Show what a trace holds, what was slow, and what was lost. Needs no other package.
@@ -184,8 +185,24 @@ def _as_text(contents: Contents, found: Summary, limit: int) -> str:
                 },
             ),
             samples_as_text(found.samples, limit),
+            _tests(found.tests, limit),
         ]
     )
+
+
+def _tests(tests: list[UnexpectedTest], limit: int) -> str:
+    """Return a line for each test that did not pass, and one for the end of the run."""
+    lines = []
+    for test in tests[:limit]:
+        cause = f"fixture {test.fixture}: " if test.fixture else ""
+        message = test.message.partition("\n")[0]
+        error = f"{cause}{test.exception}: {message}" if test.exception else cause
+        parts = (test.outcome, test.test, error)
+        lines.append("  " + printable("  ".join(part for part in parts if part)))
+    if not lines:
+        return ""
+    more = f"and {len(tests) - limit} more\n" if len(tests) > limit else ""
+    return "\nTests that did not pass\n\n" + "\n".join(lines) + "\n" + more
 
 
 def _objects(rows: list[Times], limit: int | None) -> list[dict[str, object]]:
@@ -212,6 +229,7 @@ def _as_json(contents: Contents, found: Summary, limit: int | None) -> str:
         "categories": _objects(found.categories, limit),
         "lanes": lanes,
         "samples": samples_as_values(found.samples, limit),
+        "tests": [test._asdict() for test in found.tests[:limit]],
     }
     return json.dumps(value, indent=1, ensure_ascii=False) + "\n"
 

@@ -45,7 +45,10 @@ def as_table(columns: Sequence[str], rows: Rows, right: Collection[str] = ()) ->
 
 def _text(value: object) -> str:
     """Format a value on one line."""
-    text = "[NULL]" if value is None else str(value)
-    # A trace may hold any character; control characters must not reach the terminal.
-    text = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
+    text = "[NULL]" if value is None else printable(str(value))
     return text if len(text) <= _MAX_WIDTH else text[: _MAX_WIDTH - 1] + "…"
+
+
+def printable(text: str) -> str:
+    """Return a text of a trace without characters that control a terminal."""
+    return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
