@@ -218,6 +218,37 @@ static void parse_on_thread(struct st_importer* m, int64_t ts, uint32_t tid,
   }
 }
 
+static void parse_point(struct st_importer* m, int64_t ts, uint32_t tid,
+                        const struct point* p) {
+  switch (p->phase) {
+    case 'S':
+    case 'F':
+      parse_async(m, ts, p);
+      break;
+    case 'N':
+    case 'G':
+    case 'H':
+      parse_on_track(m, ts, tid, p);
+      break;
+    case 'C':
+      parse_counter(m, ts, tid, p);
+      break;
+    default:
+      parse_on_thread(m, ts, tid, p);
+  }
+}
+
+void st_parse_kernel_mark(struct st_importer* m, int64_t ts, uint32_t tid,
+                          char phase, uint32_t pid, struct st_field name,
+                          int64_t value) {
+  struct point p = {.phase = phase,
+                    .pid = pid,
+                    .has_pid = true,
+                    .value = value,
+                    .name = {(const char*)name.data, name.size}};
+  parse_point(m, ts, tid, &p);
+}
+
 void st_parse_atrace(struct st_importer* m, int64_t ts, uint32_t tid,
                      const uint8_t* text, size_t size) {
   static const char kSync[] = "trace_event_clock_sync:";
@@ -228,20 +259,5 @@ void st_parse_atrace(struct st_importer* m, int64_t ts, uint32_t tid,
     m->ftrace.atrace_errors += !is_sync;
     return;
   }
-  switch (p.phase) {
-    case 'S':
-    case 'F':
-      parse_async(m, ts, &p);
-      break;
-    case 'N':
-    case 'G':
-    case 'H':
-      parse_on_track(m, ts, tid, &p);
-      break;
-    case 'C':
-      parse_counter(m, ts, tid, &p);
-      break;
-    default:
-      parse_on_thread(m, ts, tid, &p);
-  }
+  parse_point(m, ts, tid, &p);
 }

@@ -50,13 +50,14 @@ struct parsed {
   int64_t ts;
   uint32_t cpu, pid, generation;
   /* The fields of the event's message, by number. */
-  struct st_field fields[MAX_FIELDS];
+  struct st_field message, fields[MAX_FIELDS];
 };
 
 static void decode(struct parsed* p, struct st_field message) {
   struct st_decoder d;
   struct st_field f;
   memset(p->fields, 0, sizeof p->fields);
+  p->message = message;
   st_decoder_init(&d, message.data, message.size);
   while (st_decoder_next(&d, &f)) {
     if (f.number < MAX_FIELDS)
@@ -201,42 +202,15 @@ static uint32_t thread_track(struct st_importer* m, uint32_t utid) {
   return st_tracks_thread_row(&m->tracks, utid);
 }
 
-static void add_arg(struct st_importer* m, struct st_arg_list* args,
-                    const char* key, enum st_arg_type type, int64_t value) {
-  if (args && type == ST_ARG_STRING)
-    st_arg_add_text(args, st_intern(&m->storage, key), (st_string)value);
-  else if (args)
-    st_arg_add_int(args, st_intern(&m->storage, key), type, value);
-}
-
-/* An argument of a slice.  There is no argument if `key` is NULL. */
-struct argument {
-  const char* key;
-  enum st_arg_type type;
-  int64_t value;
-};
-
 static void begin(struct st_importer* m, int64_t ts, int64_t dur,
                   uint32_t track, const char* category, st_string name,
-                  struct argument a) {
-  struct st_arg_list* args;
-  st_slice_begin(&m->slices, track, ts, dur,
-                 category ? st_intern(&m->storage, category) : 0, name, &args);
-  if (a.key)
-    add_arg(m, args, a.key, a.type, a.value);
+                  struct st_kernel_arg a) {
+  st_kernel_begin(m, ts, dur, track, category, name, &a, a.key != NULL);
 }
 
 static void end(struct st_importer* m, int64_t ts, uint32_t track,
-                const char* category, st_string name, struct argument a) {
-  struct st_arg_list* args;
-  uint32_t row = st_slice_end(&m->slices, track, ts,
-                              category ? st_intern(&m->storage, category) : 0,
-                              name, &args, (struct st_thread_counts){0});
-  if (row == ST_NO_ROW)
-    return;
-  if (a.key)
-    add_arg(m, args, a.key, a.type, a.value);
-  st_slice_closed(&m->slices, track, row);
+                const char* category, st_string name, struct st_kernel_arg a) {
+  st_kernel_end(m, ts, track, category, name, &a, a.key != NULL);
 }
 
 /* Returns the row of a CPU's track, whose name ends with the CPU's number. */
@@ -256,7 +230,7 @@ static void parse_interrupt(struct st_importer* m, const struct parsed* p,
   static const char* const kActions[] = {
       "HI",       "TIMER",   "NET_TX", "NET_RX",  "BLOCK",
       "IRQ_POLL", "TASKLET", "SCHED",  "HRTIMER", "RCU"};
-  struct argument none = {0};
+  struct st_kernel_arg none = {0};
   bool is_soft = field == SOFTIRQ_ENTRY || field == SOFTIRQ_EXIT;
   uint32_t vector = (uint32_t)number(p, 1);
   if (field == SOFTIRQ_ENTRY && vector >= 10)
@@ -270,7 +244,7 @@ static void parse_interrupt(struct st_importer* m, const struct parsed* p,
       break;
     case SOFTIRQ_EXIT:
       end(m, p->ts, track, "irq", 0,
-          (struct argument){"vec", ST_ARG_INT, vector});
+          (struct st_kernel_arg){"vec", ST_ARG_INT, vector});
       break;
     case IRQ_HANDLER_ENTRY: {
       char name[255];
@@ -285,7 +259,7 @@ static void parse_interrupt(struct st_importer* m, const struct parsed* p,
     }
     case IRQ_HANDLER_EXIT:
       end(m, p->ts, track, "irq", 0,
-          (struct argument){
+          (struct st_kernel_arg){
               "ret", ST_ARG_STRING,
               st_intern(&m->storage,
                         number(p, 2) == 1 ? "handled" : "unhandled")});
@@ -304,9 +278,9 @@ static void parse_timer(struct st_importer* m, const struct parsed* p,
   uint32_t track = cpu_track(m, "cpu_hrtimer", "Hrtimer Cpu ", p->cpu);
   if (is_entry)
     begin(m, p->ts, -1, track, "hrtimer", function(m, p, 3),
-          (struct argument){0});
+          (struct st_kernel_arg){0});
   else
-    end(m, p->ts, track, "hrtimer", 0, (struct argument){0});
+    end(m, p->ts, track, "hrtimer", 0, (struct st_kernel_arg){0});
 }
 
 static void parse_work(struct st_importer* m, const struct parsed* p,
@@ -315,9 +289,10 @@ static void parse_work(struct st_importer* m, const struct parsed* p,
   uint32_t utid = st_thread_seen(&m->processes, p->pid);
   if (is_start)
     begin(m, p->ts, -1, thread_track(m, utid), "workqueue", name,
-          (struct argument){"cpu", ST_ARG_INT, p->cpu});
+          (struct st_kernel_arg){"cpu", ST_ARG_INT, p->cpu});
   else
-    end(m, p->ts, thread_track(m, utid), "workqueue", 0, (struct argument){0});
+    end(m, p->ts, thread_track(m, utid), "workqueue", 0,
+        (struct st_kernel_arg){0});
 }
 
 static void parse_signal(struct st_importer* m, const struct parsed* p,
@@ -327,7 +302,7 @@ static void parse_signal(struct st_importer* m, const struct parsed* p,
   const char* name = is_generated ? "signal_generate" : "signal_deliver";
   int32_t signal = (int32_t)number(p, is_generated ? 6 : 3);
   begin(m, p->ts, 0, thread_track(m, utid), NULL, st_intern(&m->storage, name),
-        (struct argument){"signal.sig", ST_ARG_INT, signal});
+        (struct st_kernel_arg){"signal.sig", ST_ARG_INT, signal});
 }
 
 static void parse_block_io(struct st_importer* m, const struct parsed* p,
@@ -338,7 +313,7 @@ static void parse_block_io(struct st_importer* m, const struct parsed* p,
       .dimensions = {{"block_device", .number = (int64_t)number(p, 1)}}};
   uint32_t track = st_tracks_fixed_row(&m->tracks, &f);
   st_string name = st_intern(&m->storage, "block_io");
-  struct argument sector = {"sector", ST_ARG_UINT, (int64_t)number(p, 2)};
+  struct st_kernel_arg sector = {"sector", ST_ARG_UINT, (int64_t)number(p, 2)};
   if (is_start)
     begin(m, p->ts, -1, track, NULL, name, sector);
   else
@@ -378,6 +353,7 @@ static void parse_clock(struct st_importer* m, const struct parsed* p,
 
 static void parse_print(struct st_importer* m, const struct parsed* p) {
   struct st_field text = p->fields[2];
+  st_cut_write(m, p->ts, p->pid);
   st_parse_atrace(m, p->ts, p->pid, text.data, text.size);
 }
 
@@ -473,10 +449,12 @@ static bool parse_work_event(struct st_importer* m, const struct parsed* p,
 
 static void parse_message(struct st_importer* m, const struct parsed* p,
                           uint32_t field) {
+  struct st_kernel_event e = {p->ts,  field,         p->cpu,
+                              p->pid, p->generation, p->message};
   if (field == PRINT)
     parse_print(m, p);
   else if (!parse_thread_event(m, p, field) && !parse_cpu_event(m, p, field) &&
-           !parse_work_event(m, p, field))
+           !parse_work_event(m, p, field) && !st_parse_kernel_event(m, &e))
     m->ftrace.unread++;
 }
 

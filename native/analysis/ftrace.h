@@ -16,6 +16,7 @@
  */
 #pragma once
 
+#include "ftrace_events.h"
 #include "storage.h"
 
 struct st_ftrace {
@@ -30,6 +31,7 @@ struct st_ftrace {
   uint64_t bundle_errors, missing_ids, before_start, unread;
   uint64_t switches_skipped, wakings_skipped, compact_errors;
   uint64_t mismatched_switches, invalid_states, atrace_errors, setup_errors;
+  struct st_kernel_kinds kinds;
 };
 
 void st_ftrace_free(struct st_ftrace* f);

@@ -280,4 +280,5 @@ void st_read_ftrace(struct st_importer* m, uint32_t sequence, uint32_t index,
 void st_ftrace_free(struct st_ftrace* f) {
   st_map_free(&f->seen_cpus);
   st_map_free(&f->failed_sequences);
+  st_kernel_kinds_free(&f->kinds);
 }

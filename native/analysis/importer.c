@@ -115,6 +115,7 @@ static void finish(struct st_importer* m) {
   if (m->json.is_used)
     st_finish_json(m);
   st_slices_finish(&m->slices);
+  st_finish_kernel_counters(m);
   st_processes_finish(&m->processes, &m->arg_sets);
   st_stacks_finish(&m->stacks);
   st_finish_heap_graphs(m);

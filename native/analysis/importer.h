@@ -204,6 +204,11 @@ void st_parse_ftrace(struct st_importer* m, const struct st_queue* queue,
 /* Parses a text in the form of Android's atrace: atrace.c. */
 void st_parse_atrace(struct st_importer* m, int64_t ts, uint32_t tid,
                      const uint8_t* text, size_t size);
+/* Parses the same from the fields of an event of the kernel; the phase is B, E,
+ * C or I: atrace.c. */
+void st_parse_kernel_mark(struct st_importer* m, int64_t ts, uint32_t tid,
+                          char phase, uint32_t pid, struct st_field name,
+                          int64_t value);
 /* Returns the row of a device's counter track.  The name of the track is the
  * device's name and `suffix`: sys_stats.c. */
 uint32_t st_device_counter_row(struct st_importer* m, const char* type,

@@ -10,6 +10,7 @@ enum {
   SYSTEM_TIMEZONE = 7,
   /* Utsname */
   UTSNAME_RELEASE = 3,
+  UTSNAME_MACHINE = 4,
   /* CpuInfo, CpuInfo.Cpu */
   CPU_INFO_CPUS = 1,
   CPU_PROCESSOR = 1,
@@ -45,6 +46,8 @@ static void read_utsname(struct st_importer* m, struct st_field utsname) {
                     st_string_add(&m->storage.strings, f.data, f.size));
     if (f.number == UTSNAME_RELEASE)
       read_version(m, f);
+    else if (f.number == UTSNAME_MACHINE)
+      m->ftrace.kinds.architecture = st_architecture_of(f.data, f.size);
   }
 }
 

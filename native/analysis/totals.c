@@ -97,6 +97,11 @@ static void add_counts(struct st_importer* m) {
        f->before_start},
       {"ftrace_setup_errors", "info", "trace", f->setup_errors},
       {"systrace_parse_failure", "error", "analysis", f->atrace_errors},
+      {"mm_unknown_type", "error", "analysis", f->kinds.unknown_memory},
+      {"rss_stat_negative_size", "info", "analysis", f->kinds.negative_sizes},
+      {"rss_stat_unknown_thread_for_mm_id", "info", "analysis",
+       f->kinds.unknown_spaces},
+      {"truncated_sys_write_duration", "info", "analysis", f->kinds.cut_writes},
       /* Perfetto has no names for the statistics below. */
       {"stretto_previous_packet_dropped", "data_loss", "trace",
        c->previous_packet_dropped},
