@@ -5,6 +5,7 @@
 #include "hooks/backend.h"
 #include "hooks/c_calls.h"
 #include "hooks/code_filter.h"
+#include "hooks/coroutine_bounds.h"
 #include "hooks/merging_thread.h"
 #include "hooks/python_layout.h"
 #include "hooks/shared_totals.h"
@@ -197,6 +198,8 @@ bool st_auto_enter(PyObject* code, bool resumes) {
   struct st_shown_calls* s = up_to_date(now, true);
   if (ST_UNLIKELY(!s))
     return true;
+  if (st_code_suspends(code))
+    st_coroutine_step_begins(code, own_frame(), now, resumes);
   if (r->state == ST_CODE_OFF && !wakes(r))
     return false;
   if (ST_UNLIKELY(st_hooks.some_foreign) && st_call_is_inner_foreign(code)) {
@@ -209,7 +212,7 @@ bool st_auto_enter(PyObject* code, bool resumes) {
   return true;
 }
 
-bool st_auto_leave(PyObject* code, PyObject* raised) {
+bool st_auto_leave(PyObject* code, PyObject* raised, PyObject* yielded) {
   struct st_code_record* r = st_code_record_find((uint64_t)(uintptr_t)code);
   /* Without a record, the call began before tracing or on an untraced thread.
    * The function may get a record at its next call. */
@@ -221,6 +224,8 @@ bool st_auto_leave(PyObject* code, PyObject* raised) {
   struct st_shown_calls* s = up_to_date(now, false);
   if (ST_UNLIKELY(!s))
     return true;
+  if (st_code_suspends(code))
+    st_coroutine_step_ends(code, own_frame(), now, yielded);
   s->busy = true;
   bool found = st_shown_leave(s, own_frame(), r, now, raised);
   s->busy = false;

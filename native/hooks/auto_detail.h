@@ -51,9 +51,11 @@ void st_auto_stop(void);
  * coroutine continues.  Returns false if the interpreter need not report events
  * at this code location again. */
 bool st_auto_enter(PyObject* code, bool resumes);
-/* Handles the end of a call.  `raised` is the type of the exception that left
- * the call, or NULL. The result is that of st_auto_enter(). */
-bool st_auto_leave(PyObject* code, PyObject* raised);
+/* Handles the end of a call, or of a step of one.  `raised` is the type of the
+ * exception that left the call, or NULL; `yielded` the value with which a
+ * generator or coroutine is suspended, or NULL.  The result is that of
+ * st_auto_enter(). */
+bool st_auto_leave(PyObject* code, PyObject* raised, PyObject* yielded);
 
 /* Handles the begin of a call that `code` makes at `offset`.  The callable is a
  * C function or another object.  The result is that of st_auto_enter(). */

@@ -55,6 +55,15 @@ struct st_code_record* st_code_record_find(uint64_t code) {
   }
 }
 
+void st_code_record_arm(struct st_code_record* r) {
+  if (!r ||
+      atomic_load_explicit(&r->state, memory_order_relaxed) != ST_CODE_OFF ||
+      atomic_load_explicit(&r->armed, memory_order_relaxed))
+    return;
+  atomic_store(&r->armed, true);
+  st_python_rearm(r->code);
+}
+
 void st_code_record_publish(const struct st_code_record* r) {
   struct st_function_totals* t = st_totals_at(r->totals);
   if (!t)

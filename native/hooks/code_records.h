@@ -69,6 +69,10 @@ struct st_code_record* st_code_record_find(uint64_t code);
  * are too many records. */
 struct st_code_record* st_code_record_get(PyObject* code);
 
+/* Makes the interpreter report the next call of code that is OFF; `record` may
+ * be NULL.  May be called without the GIL. */
+void st_code_record_arm(struct st_code_record* record);
+
 uint32_t st_code_records_count(void);
 /* Returns the record with this index, or NULL if there is none.  Indices are
  * given in the order in which records are made.  May be called without the

@@ -6,6 +6,7 @@
 #include "hooks/call_stack.h"
 #include "hooks/code_filter.h"
 #include "hooks/collections.h"
+#include "hooks/coroutine_bounds.h"
 #include "hooks/exempt.h"
 #include "hooks/heap.h"
 #include "hooks/look_times.h"
@@ -349,7 +350,8 @@ static int module_exec(PyObject* module) {
   if (PyModule_AddIntConstant(module, "DEFAULT_MAX_DEPTH", DEFAULT_MAX_DEPTH) <
           0 ||
       st_add_around(module) < 0 || st_add_task_lives(module) < 0 ||
-      st_add_manager_lives(module) < 0 || st_add_heap(module) < 0)
+      st_add_manager_lives(module) < 0 || st_add_heap(module) < 0 ||
+      st_add_coroutine_bounds(module) < 0)
     return -1;
   return st_backend_add(module);
 }

@@ -15,6 +15,8 @@
 #include "hooks/call_stack.h"
 #include "hooks/call_values.h"
 #include "hooks/code_filter.h"
+#include "hooks/coroutine_bounds.h"
+#include "hooks/python_layout.h"
 
 #if PY_VERSION_HEX >= 0x030C0000
 
@@ -38,13 +40,34 @@ static bool is_left_out(PyObject* code) {
   return ST_UNLIKELY(st_hooks.some_foreign) && st_call_is_inner_foreign(code);
 }
 
-CALLBACK(on_enter) {
-  if (ST_UNLIKELY(!st_code_accepted(args[0])))
+static void note_begin(PyObject* code, bool resumes) {
+  if (ST_UNLIKELY(st_code_suspends(code)))
+    st_coroutine_step_begins(code, st_python_frame(PyThreadState_Get()).address,
+                             st_hooks.api->now(), resumes);
+}
+
+static void note_end(PyObject* code, PyObject* yielded) {
+  if (ST_UNLIKELY(st_code_suspends(code)))
+    st_coroutine_step_ends(code, st_python_frame(PyThreadState_Get()).address,
+                           st_hooks.api->now(), yielded);
+}
+
+static PyObject* enter(PyObject* code, bool resumes) {
+  if (ST_UNLIKELY(!st_code_accepted(code)))
     return Py_NewRef(disable);
-  if (is_left_out(args[0]))
+  if (is_left_out(code))
     Py_RETURN_NONE;
-  st_call_stack_enter_code(args[0]);
+  note_begin(code, resumes);
+  st_call_stack_enter_code(code);
   Py_RETURN_NONE;
+}
+
+CALLBACK(on_start) {
+  return enter(args[0], false);
+}
+
+CALLBACK(on_resume) {
+  return enter(args[0], true);
 }
 
 /* Handles an exception that is thrown into a generator.  This event cannot be
@@ -55,14 +78,23 @@ CALLBACK(on_throw) {
   Py_RETURN_NONE;
 }
 
-CALLBACK(on_leave) {
-  if (is_left_out(args[0]))
+static PyObject* leave(PyObject* code, PyObject* yielded) {
+  if (is_left_out(code))
     Py_RETURN_NONE;
-  if (ST_UNLIKELY(!st_call_stack_is_innermost(st_thread_stack, args[0])) &&
-      !st_code_accepted(args[0]))
+  if (ST_UNLIKELY(!st_call_stack_is_innermost(st_thread_stack, code)) &&
+      !st_code_accepted(code))
     return Py_NewRef(disable);
-  st_call_stack_leave(args[0]);
+  st_call_stack_leave(code);
+  note_end(code, yielded);
   Py_RETURN_NONE;
+}
+
+CALLBACK(on_return) {
+  return leave(args[0], NULL);
+}
+
+CALLBACK(on_yield) {
+  return leave(args[0], args[2]);
 }
 
 CALLBACK(on_unwind) {
@@ -72,6 +104,7 @@ CALLBACK(on_unwind) {
   if (st_call_stack_is_innermost(s, args[0]) ||
       (s && st_code_accepted(args[0])))
     st_call_stack_leave_slowly(s, args[0], (PyObject*)Py_TYPE(args[2]), NULL);
+  note_end(args[0], NULL);
   Py_RETURN_NONE;
 }
 
@@ -80,6 +113,7 @@ CALLBACK(on_enter_with_values) {
     return Py_NewRef(disable);
   if (is_left_out(args[0]))
     Py_RETURN_NONE;
+  note_begin(args[0], false);
   /* This may run Python code of other threads, which may stop the tracer. */
   PyObject* arguments = st_call_arguments(args[0]);
   struct st_call_stack* s = st_hooks.running ? st_call_stack_get() : NULL;
@@ -98,6 +132,7 @@ CALLBACK(on_leave_with_values) {
   if (st_hooks.running && st_thread_stack)
     st_call_stack_leave_slowly(st_thread_stack, args[0], NULL, result);
   Py_XDECREF(result);
+  note_end(args[0], NULL);
   Py_RETURN_NONE;
 }
 
@@ -117,11 +152,15 @@ CALLBACK(on_auto_throw) {
 }
 
 CALLBACK(on_auto_leave) {
-  return Py_NewRef(st_auto_leave(args[0], NULL) ? Py_None : disable);
+  return Py_NewRef(st_auto_leave(args[0], NULL, NULL) ? Py_None : disable);
+}
+
+CALLBACK(on_auto_yield) {
+  return Py_NewRef(st_auto_leave(args[0], NULL, args[2]) ? Py_None : disable);
 }
 
 CALLBACK(on_auto_unwind) {
-  st_auto_leave(args[0], (PyObject*)Py_TYPE(args[2]));
+  st_auto_leave(args[0], (PyObject*)Py_TYPE(args[2]), NULL);
   Py_RETURN_NONE;
 }
 
@@ -139,13 +178,14 @@ CALLBACK(on_c_return) {
 }
 
 static const struct event kPythonEvents[] = {
-    {"PY_START", on_enter},  {"PY_RESUME", on_enter}, {"PY_THROW", on_throw},
-    {"PY_RETURN", on_leave}, {"PY_YIELD", on_leave},  {"PY_UNWIND", on_unwind},
+    {"PY_START", on_start}, {"PY_RESUME", on_resume},
+    {"PY_THROW", on_throw}, {"PY_RETURN", on_return},
+    {"PY_YIELD", on_yield}, {"PY_UNWIND", on_unwind},
 };
 static const struct event kAutoEvents[] = {
     {"PY_START", on_auto_enter}, {"PY_RESUME", on_auto_resume},
     {"PY_THROW", on_auto_throw}, {"PY_RETURN", on_auto_leave},
-    {"PY_YIELD", on_auto_leave}, {"PY_UNWIND", on_auto_unwind},
+    {"PY_YIELD", on_auto_yield}, {"PY_UNWIND", on_auto_unwind},
 };
 CALLBACK(on_auto_call) {
   return Py_NewRef(st_auto_c_call(args[0], args[1], args[2]) ? Py_None

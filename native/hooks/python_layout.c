@@ -119,6 +119,15 @@ PyThreadState* st_python_attached_thread(void) {
 #endif
 }
 
+uint64_t st_python_coroutine_frame(PyObject* coroutine) {
+  bool has_frame = PyCoro_CheckExact(coroutine) ||
+                   PyAsyncGen_CheckExact(coroutine) ||
+                   PyGen_CheckExact(coroutine);
+  return has_frame
+             ? (uint64_t)(uintptr_t) & ((PyGenObject*)coroutine)->gi_iframe
+             : 0;
+}
+
 /* Returns the object at this address, if it has the type.  A freed object has no
  * references, or the allocator has stored an address there. */
 static PyObject* object_at(uint64_t address, PyTypeObject* type) {

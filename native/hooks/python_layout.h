@@ -38,6 +38,10 @@ int st_python_instruction(struct st_stack_frame frame);
 /* Returns the calling thread's state if it holds the GIL, else NULL. */
 PyThreadState* st_python_attached_thread(void);
 
+/* Returns the address of the frame of a coroutine, or of a generator of any kind;
+ * 0 if the object is neither.  After the return it may be another call's. */
+uint64_t st_python_coroutine_frame(PyObject* coroutine);
+
 /* Return the code object or dict at an address that a stack sample contains;
  * NULL if there is none, because it was freed since.  Borrowed references.  The
  * caller holds the GIL. */

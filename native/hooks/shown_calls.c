@@ -4,6 +4,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "hooks/coroutine_bounds.h"
 #include "hooks/python_layout.h"
 
 enum {
@@ -314,6 +315,9 @@ static void close_innermost(struct st_shown_calls* s, uint64_t end) {
   f.record->open--;
   if (end <= f.begin)
     end = f.begin + 1;
+  if (f.sampled && st_code_suspends(f.record->code))
+    st_coroutine_step_seen(f.record->code, f.address, f.found ? f.begin : 0,
+                           f.unsure_ns, end);
   bool shown =
       f.written || (may_be_shown(&f) && longest(s, &f, end) >= threshold());
   add_to_caller(s, &f, end, shown);

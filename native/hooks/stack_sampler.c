@@ -133,15 +133,6 @@ static void forget_known(struct known_thread** at) {
   unused = k;
 }
 
-static void arm(struct st_code_record* r) {
-  if (!r ||
-      atomic_load_explicit(&r->state, memory_order_relaxed) != ST_CODE_OFF ||
-      atomic_load_explicit(&r->armed, memory_order_relaxed))
-    return;
-  atomic_store(&r->armed, true);
-  st_python_rearm(r->code);
-}
-
 /* Adds to a sum that only the sampling thread writes. */
 static void add(_Atomic uint64_t* sum, uint64_t value) {
   atomic_store_explicit(sum,
@@ -213,7 +204,7 @@ static void arm_stack(struct known_thread* k) {
     if (i < k->first_same ||
         !atomic_load_explicit(&r->armed, memory_order_relaxed))
       k->first_known = i + 1;
-    arm(r);
+    st_code_record_arm(r);
   }
   k->has_new = k->first_known > 0;
 }
@@ -431,7 +422,7 @@ static uint64_t look(bool second) {
 static void arm_in_turn(void) {
   uint32_t size = st_code_records_count();
   for (int i = 0; size && i < ARMED_IN_TURN; i++)
-    arm(st_code_record_at((uint32_t)(next_to_arm++ % size)));
+    st_code_record_arm(st_code_record_at((uint32_t)(next_to_arm++ % size)));
 }
 
 static void follow_threshold(void) {

@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 
+#include "hooks/coroutine_bounds.h"
 #include "hooks/lives.h"
 #include "hooks/tracer.h"
 
@@ -248,13 +249,15 @@ static PyObject* watch_tasks(PyObject* Py_UNUSED(module), PyObject* args) {
     return NULL;
   if (look == Py_None) {
     st_lives_unwatch(&tasks);
+    st_coroutine_bounds_stop();
     Py_CLEAR(on_failed);
     Py_CLEAR(find_tasks);
     Py_RETURN_NONE;
   }
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   pthread_once(&once, watch_forks);
-  if (!st_lives_watch(&tasks, look, end, TASKS_PER_SECOND, every))
+  if (!st_coroutine_bounds_start() ||
+      !st_lives_watch(&tasks, look, end, TASKS_PER_SECOND, every))
     return NULL;
   watched_since = st_hooks.api->now();
   Py_XSETREF(on_failed, Py_NewRef(failed));

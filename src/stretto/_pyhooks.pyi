@@ -194,6 +194,33 @@ def task_suspends(task: object, /) -> None:
 def task_exits(task: object, /) -> None:
     """Handle the end of a trio task."""
 
+def coroutine_begin(
+    coroutine: object, code: CodeType, after: int, before: int, /
+) -> tuple[int, int, int]:
+    """Return the address of a coroutine's frame, when its call has begun, and how accurate that is.
+
+    The time is 0 if it is unknown. The call may have begun earlier by the last number, in ns. From
+    now on the end of this call is kept for `coroutine_end`.
+
+    Args:
+        coroutine: a coroutine, or an asynchronous generator, whose call is that of its last item.
+        code: its code.
+        after: the call has begun after this time, in ns.
+        before: the call has begun before this time.
+    """
+
+def coroutine_end(frame: int, code: CodeType, after: int, before: int, /) -> tuple[int, int]:
+    """Return when a coroutine's call has ended, and by how much it may have ended later, in ns.
+
+    The time is 0 if it is unknown.
+
+    Args:
+        frame: the address of the coroutine's frame, which `coroutine_begin` returned.
+        code: its code.
+        after: the call has ended after this time.
+        before: the call has ended before this time.
+    """
+
 def watch_managers(
     look: Callable[[Any, Any, int, int, int, int, bool], object] | None,
     end: Callable[[Any, Any, int, int, int], object] | None,

@@ -122,6 +122,93 @@ def test_eager_task_has_a_lane(lanes: Any, mode: str, kind: str) -> None:
     assert rows[0][1] == "done"
 
 
+BUSY = """\
+import asyncio, sys, time
+
+def burn(seconds):
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        sum(range(1000))
+
+async def fetch(seconds):
+    await asyncio.sleep(seconds)  # sleep: a wait to be seen
+
+async def rows():
+    for number in range(3):
+        await asyncio.sleep(0.02)  # sleep: a wait to be seen
+        yield number
+
+async def handler():
+    for _ in range(2):
+        burn(0.05)
+        await fetch(0.02)
+    burn(0.05)
+
+async def iterates():
+    async for _ in rows():
+        burn(0.05)
+
+async def main():
+    for _ in range(int(sys.argv[1])):
+        await fetch(0)
+    await asyncio.create_task(handler())
+    await asyncio.create_task(iterates())
+
+asyncio.run(main())
+"""
+OVERLAPS = (
+    "select count(*) from ({lanes}) as bar join slice as work on work.name = 'burn'"
+    " where bar.name = '{name}' and bar.depth = 2"
+    " and work.ts < bar.ts + bar.dur and bar.ts < work.ts + work.dur"
+)
+SWITCHED_OFF_AFTER = 40
+"""Short calls, after which auto detail has switched a function off."""
+
+
+@pytest.fixture
+def busy(oracle: Any, tmp_path: Path) -> Any:
+    def run(mode: str, warm: int) -> Any:
+        (tmp_path / "shop.py").write_text(BUSY)
+        done = record(tmp_path / "shop.pftrace", mode, "shop.py", str(warm), cwd=tmp_path)
+        assert done.status == 0, done.stderr
+        return check_trace(oracle, done.trace)
+
+    return run
+
+
+@pytest.mark.parametrize("warm", [0, SWITCHED_OFF_AFTER])
+@pytest.mark.parametrize("mode", MODES)
+def test_work_of_the_caller_is_outside_the_slice_of_a_coroutine_call(
+    busy: Any, mode: str, warm: int
+) -> None:
+    trace = busy(mode, warm)
+    bars = f"from ({LANES}) where name = 'fetch' and depth = 2 and lane like 'handler %'"
+    assert trace.query(f"select count(*) {bars}") == [(2,)]
+    assert trace.query("select count(*) >= 6 from slice where name = 'burn'") == [(1,)]
+    assert trace.query(OVERLAPS.format(lanes=LANES, name="fetch")) == [(0,)]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_asynchronous_generator_has_a_slice_for_each_item(busy: Any, mode: str) -> None:
+    trace = busy(mode, 0)
+    sql = f"select depth, name from ({LANES}) where lane like 'iterates %' order by ts, depth"
+    calls = trace.query(sql)[2:]
+    item = [(2, "rows"), (3, "asyncio.sleep"), (4, "await")]
+    if sys.version_info < (3, 12):  # No events: the items are not told apart.
+        assert calls == item + item[1:] * 2
+        return
+    assert calls == item * 3
+    assert trace.query(OVERLAPS.format(lanes=LANES, name="rows")) == [(0,)]
+
+
+def test_slice_of_a_switched_off_coroutine_says_how_accurate_it_is(busy: Any) -> None:
+    trace = busy("--auto", SWITCHED_OFF_AFTER)
+    unsure = "extract_arg(slice.arg_set_id, 'debug.begins_up_to_ns_earlier')"
+    sql = f"select max({unsure}) from slice where name = 'fetch' and category = 'python.asyncio'"
+    ((earlier,),) = trace.query(sql)
+    assert earlier > 10_000_000  # `handler` has run for 50 ms before.
+
+
 ELSEWHERE = """\
 import sys
 import anyio, stretto

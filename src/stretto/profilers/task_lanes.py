@@ -6,35 +6,30 @@
           await                        suspended, or ready and waiting for the thread
 
 Outside of `await` the task runs. A task is looked at before a step, if it has been suspended long
-enough to be seen. A look finds the coroutines that the task awaits at this time. If the previous
-look did not find a coroutine, the coroutine has begun between the two looks. If only the previous
-look found a coroutine, the coroutine has ended between them.
-So the times of inner coroutine calls are only as accurate as the looks are frequent.
+enough to be seen. A look finds the coroutines that the task awaits at this time;
+`coroutine_calls` says when they began, and when those of the look before ended.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from _weakref import ref
 from itertools import count
 
 import stretto
 from stretto.profilers import functions
 from stretto.profilers.code_names import code_name
+from stretto.profilers.coroutine_calls import Call, chain, ends_of, find_begins
 from stretto.profilers.folded_code import FOLDED, FULL, is_folded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import Task
-    from collections.abc import Iterator
     from types import CodeType
     from typing import Any, TypeGuard
 
 category = stretto.Category("python.asyncio", "asyncio tasks and their steps", ["slow"])
 
-MAX_CALLS = 100
-"""The largest number of nested coroutine calls that a lane shows."""
 _MAX_NAMES = 4096
 
 _ids = count(1)
@@ -57,18 +52,6 @@ def coroutine_name(task: Task[Any]) -> str:
 
 def _coroutine_name(coroutine: Any) -> str:
     return str(getattr(coroutine, "__qualname__", None) or type(coroutine).__qualname__)
-
-
-def _calls(awaited: Any) -> Iterator[tuple[Any, CodeType, Any]]:
-    """Return the chain of suspended coroutines: each with its code and its frame."""
-    for _ in range(MAX_CALLS):
-        for kind, inner in (("cr", "cr_await"), ("gi", "gi_yieldfrom"), ("ag", "ag_await")):
-            if hasattr(type(awaited), inner):
-                yield awaited, getattr(awaited, f"{kind}_code"), getattr(awaited, f"{kind}_frame")
-                awaited = getattr(awaited, inner)
-                break
-        else:
-            return
 
 
 def _name(code: CodeType, frame: Any) -> str | None:
@@ -97,7 +80,7 @@ def _module(code: CodeType, frame: Any) -> str | None:
 
 def _root(coroutine: Any) -> str | None:
     """Return the name of the outermost coroutine call that isn't folded; None if all are."""
-    for _, code, frame in _calls(coroutine):
+    for _, code, frame in chain(coroutine):
         module = _module(code, frame)
         if not is_folded(code, module, FOLDED):
             return code_name(code, module)
@@ -128,7 +111,7 @@ class Lane:
         if self._name.endswith(root):  # trio and anyio give tasks such a name.
             self._name = f"task {number}"
         self._track = stretto.Track(f"{root} ({self._name})", parent=self.group, id=number)
-        self._calls: list[tuple[ref[Any], bool]] = []
+        self._calls: list[Call] = []
         self._awaits = False
         category.begin(self._name, track=self._track, timestamp=created)
 
@@ -177,28 +160,42 @@ class Lane:
             category.end(track=self._track, timestamp=now)
 
     def _update_calls(self, task: Any, looked: int, suspended: int) -> None:
-        chain = list(_calls(self.coroutine(task)))
-        if chain and getattr(chain[0][0], "cr_running", False) and self._calls:
+        found = list(chain(self.coroutine(task)))
+        if found and getattr(found[0][0], "cr_running", False) and self._calls:
             return  # A running coroutine doesn't tell what it awaits.
         kept = 0
-        for (call, *_), (known, _written) in zip(chain, self._calls, strict=False):
-            if known() is not call:
+        for (coroutine, *_), known in zip(found, self._calls, strict=False):
+            if not known.lasts(coroutine, looked, suspended):
                 break
             kept += 1
-        ended, begun = self._calls[kept:], chain[kept:]
-        self._end_calls(ended, looked if begun else suspended)
-        del self._calls[kept:]
-        for call, code, frame in begun:
-            name = _name(code, frame)
-            self._calls.append((ref(call), name is not None))
-            if name is not None:
-                time = suspended if ended else looked
-                category.begin(name, track=self._track, timestamp=time)
+        if kept < len(self._calls):
+            looked = self._end_calls(kept, looked, suspended)
+        if kept < len(found):
+            self._begin_calls(found[kept:], looked, suspended)
 
-    def _end_calls(self, calls: list[tuple[ref[Any], bool]], time: int) -> None:
-        for _, written in calls:
-            if written:
-                category.end(track=self._track, timestamp=time)
+    def _begin_calls(self, found: list[tuple[Any, Any, Any]], after: int, before: int) -> None:
+        """Begin calls, the outermost first; a task's own coroutine begins with its first step."""
+        calls = [Call(each, code, _name(code, frame)) for each, code, frame in found]
+        inner = calls if self._calls else calls[1:]
+        calls[0].begin = after
+        if inner:
+            find_begins(inner, after, before)
+        for call in calls:
+            if call.name is not None:
+                args = {"begins_up_to_ns_earlier": call.unsure} if call.unsure else {}
+                category.begin(call.name, track=self._track, timestamp=call.begin, args=args)
+        self._calls += calls
+
+    def _end_calls(self, kept: int, after: int, before: int) -> int:
+        """End all calls but the outermost ones; return when the last one ended."""
+        ended = self._calls[kept:][::-1]
+        del self._calls[kept:]
+        end = after
+        for call, (end, later) in zip(ended, ends_of(ended, after, before), strict=True):
+            if call.name is not None:
+                args = {"ends_up_to_ns_later": later} if later else {}
+                category.end(track=self._track, timestamp=end, args=args)
+        return end
 
     def end(self, task: Any, looked: int, now: int) -> None:
         """Write the end of a task that is done."""
@@ -207,8 +204,10 @@ class Lane:
         if not self._calls and (name := _root(self.coroutine(task))):
             category.begin(name, track=self._track, timestamp=looked)
             category.end(track=self._track, timestamp=now)
-        self._end_calls(self._calls, now)
-        self._calls.clear()
+        if len(self._calls) > 1:
+            self._end_calls(1, looked, now)
+        if self._calls and self._calls.pop().name is not None:
+            category.end(track=self._track, timestamp=now)
         category.end(track=self._track, timestamp=now, args=self.result(task))
 
 
