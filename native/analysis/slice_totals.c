@@ -59,6 +59,7 @@ struct work {
   struct st_map by_key;
   uint32_t* group_of; /* By row. */
   int64_t* self;      /* By row. */
+  int64_t* last_cpu;  /* The thread's last known CPU time, by track. */
   int64_t* sorted;    /* Durations, by group. */
 };
 
@@ -96,7 +97,34 @@ static void add(int64_t* sum, int64_t time) {
   *sum = (int64_t)((uint64_t)*sum + (uint64_t)time);
 }
 
-static void add_times(struct st_slice_totals* t, struct work* w) {
+/* Finds the latest CPU time of each track's thread. */
+static void find_last_cpu(struct work* w, uint32_t tracks) {
+  const struct slices* s = &w->slices;
+  for (uint32_t row = 0; row < s->rows; row++) {
+    struct st_cell ts = st_table_get(s->table, row, ST_SLICE_thread_ts);
+    uint64_t track = (uint64_t)cell(s, row, ST_SLICE_track_id);
+    if (!ts.valid || track >= tracks)
+      continue;
+    struct st_cell dur = st_table_get(s->table, row, ST_SLICE_thread_dur);
+    int64_t end = ts.i;
+    add(&end, dur.valid ? dur.i : 0);
+    if (w->last_cpu[track] < end)
+      w->last_cpu[track] = end;
+  }
+}
+
+/* Returns the CPU time of a slice; 0 if it is unknown. */
+static int64_t cpu_of(const struct work* w, uint32_t row, uint32_t tracks) {
+  const struct slices* s = &w->slices;
+  struct st_cell ts = st_table_get(s->table, row, ST_SLICE_thread_ts);
+  uint64_t track = (uint64_t)cell(s, row, ST_SLICE_track_id);
+  if (s->dur[row] >= 0 || !ts.valid || track >= tracks)
+    return cell(s, row, ST_SLICE_thread_dur);
+  return (int64_t)((uint64_t)w->last_cpu[track] - (uint64_t)ts.i);
+}
+
+static void add_times(struct st_slice_totals* t, struct work* w,
+                      uint32_t tracks) {
   for (uint32_t row = 0; row < w->slices.rows; row++) {
     int64_t dur = duration(t, w, row);
     uint32_t parent = w->slices.parent[row];
@@ -110,7 +138,7 @@ static void add_times(struct st_slice_totals* t, struct work* w) {
     if (is_inside_group(w, row))
       continue;
     add(&group->total, duration(t, w, row));
-    add(&group->cpu, cell(&w->slices, row, ST_SLICE_thread_dur));
+    add(&group->cpu, cpu_of(w, row, tracks));
   }
 }
 
@@ -167,6 +195,7 @@ static void free_work(struct work* w) {
   free(w->slices.parent);
   free(w->group_of);
   free(w->self);
+  free(w->last_cpu);
   free(w->sorted);
   st_map_free(&w->by_key);
 }
@@ -174,6 +203,7 @@ static void free_work(struct work* w) {
 bool st_slice_totals(struct st_slice_totals* totals, const struct st_storage* s,
                      enum st_grouping by) {
   const struct st_table* table = &s->tables[ST_SLICE_TABLE];
+  uint32_t tracks = s->tables[ST_TRACK_TABLE].rows;
   struct work w = {.slices = {.table = table, .rows = table->rows}};
   jmp_buf place;
   jmp_buf* previous = st_memory_catch(&place);
@@ -184,9 +214,11 @@ bool st_slice_totals(struct st_slice_totals* totals, const struct st_storage* s,
     find_bounds(totals, &work->slices, &s->tables[ST_COUNTER_TABLE]);
     work->group_of = st_memory_new((size_t)table->rows * sizeof(uint32_t));
     work->self = st_memory_new((size_t)table->rows * sizeof(int64_t));
+    work->last_cpu = st_memory_new((size_t)tracks * sizeof(int64_t));
     work->sorted = st_memory_new((size_t)table->rows * sizeof(int64_t));
     assign_groups(totals, work, by);
-    add_times(totals, work);
+    find_last_cpu(work, tracks);
+    add_times(totals, work, tracks);
     add_percentiles(totals, work);
     done = true;
   }

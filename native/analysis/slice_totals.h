@@ -3,7 +3,8 @@
  * The total time of a group counts a slice only if no slice around it belongs
  * to the group, so that recursion counts once.  The self time of a slice is its
  * duration without the slices directly inside.  Unfinished slices last until
- * the end of the trace.
+ * the end of the trace; their CPU time until the last one that the trace has of
+ * their thread.
  */
 #pragma once
 

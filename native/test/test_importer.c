@@ -273,6 +273,36 @@ static void totals_count_recursion_once(void) {
   st_importer_free(m);
 }
 
+static void cpu_time_of_an_open_slice_lasts_until_the_last_one_known(void) {
+  struct trace t = {0};
+  add_thread(&t);
+  static const struct {
+    uint64_t ts, cpu_us;
+    int type;
+    const char* name;
+  } kEvents[] = {{100, 3, BEGIN, "work"}, {110, 4, BEGIN, "burn"},
+                 {150, 9, END, NULL},     {160, 10, BEGIN, "open"},
+                 {170, 12, BEGIN, "in"},  {180, 15, END, NULL}};
+  for (size_t i = 0; i < sizeof kEvents / sizeof *kEvents; i++) {
+    struct message event =
+        track_event(kEvents[i].type, THREAD_TRACK, kEvents[i].name);
+    add_number(&event, ST_FIELD_TRACK_EVENT_THREAD_TIME_ABSOLUTE_US,
+               kEvents[i].cpu_us);
+    add_event(&t, kEvents[i].ts, &event);
+  }
+  struct st_importer* m = import(&t, t.size);
+  struct st_slice_totals totals = {0};
+  CHECK(st_slice_totals(&totals, &m->storage, ST_BY_FUNCTION));
+  CHECK_EQ(totals.groups.data[0].cpu, 12000);
+  CHECK_EQ(totals.groups.data[1].cpu, 5000);
+  CHECK_EQ(totals.groups.data[2].cpu, 5000);
+  st_slice_totals_free(&totals);
+  CHECK(st_slice_totals(&totals, &m->storage, ST_BY_TRACK));
+  CHECK_EQ(totals.groups.data[0].cpu, 12000);
+  st_slice_totals_free(&totals);
+  st_importer_free(m);
+}
+
 static void arrow_array_outlives_the_importer(void) {
   struct trace t = {0};
   add_slices(&t);
@@ -310,6 +340,7 @@ int main(void) {
   RUN(flows_link_slices);
   RUN(incremental_clocks_are_converted);
   RUN(totals_count_recursion_once);
+  RUN(cpu_time_of_an_open_slice_lasts_until_the_last_one_known);
   RUN(arrow_array_outlives_the_importer);
   return 0;
 }
