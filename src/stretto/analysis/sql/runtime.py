@@ -199,6 +199,17 @@ create macro ancestor_slice(_start) as table
     select s.* exclude (cat, slice_id) from _up(_start) join slice s on s.id = _at order by s.id;
 create macro descendant_slice(_start) as table
     select s.* exclude (cat, slice_id) from _down(_start) join slice s on s.id = _at order by s.id;
+-- For one slice: each step reads only the row groups that have the slices of the step before.
+create macro _ancestor_slice(_start) as table
+    with recursive up as (
+        select * from _slice where id = (select parent_id from _slice where id = _start)
+        union all select * from _slice where id in (select parent_id from up))
+    select * from up order by id;
+create macro _descendant_slice(_start) as table
+    with recursive down as (
+        select * from _slice where parent_id = _start
+        union all select * from _slice where parent_id in (select id from down))
+    select * from down order by id;
 create view _flow_ends as select slice_out as _out, slice_in as _in from flow;
 create view _forward as
     select _out as _from, _in as _to from _flow_ends

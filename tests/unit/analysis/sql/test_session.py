@@ -34,6 +34,15 @@ def shared(trace: bytes) -> TraceProcessor:
     return TraceProcessor(trace)
 
 
+@pytest.fixture(scope="module")
+def nested() -> TraceProcessor:
+    with record() as recorded, category.slice("0"):
+        for name in ("1", "2"):
+            with category.slice(name), category.slice(f"{name}.1"):
+                category.instant(f"{name}.1.1")
+    return TraceProcessor(bytes(recorded.trace))
+
+
 def value(processor: TraceProcessor, expression: str) -> object:
     ((found,),) = processor.query(f"select {expression}").fetchall()
     return found
@@ -55,6 +64,23 @@ class TestArguments:
     def test_argument_can_be_compared(self, processor: TraceProcessor) -> None:
         sql = "select name from slice where extract_arg(arg_set_id, 'debug.size') = 3"
         assert processor.query(sql).fetchall() == [("outer",)]
+
+
+class TestRelatives:
+    @pytest.mark.parametrize("function", ["ancestor_slice", "descendant_slice"])
+    def test_of_one_slice_are_those_of_a_join(self, nested: TraceProcessor, function: str) -> None:
+        joined = nested.query(f"select s.id, f.* from slice s join {function}(s.id) f").fetchall()
+        found = [
+            (number, *row)
+            for (number,) in nested.query("select id from slice").fetchall()
+            for row in nested.query(f"select * from {function}({number})").fetchall()
+        ]
+        assert len(found) == 12
+        assert sorted(found, key=repr) == sorted(joined, key=repr)
+
+    def test_table_function_without_alias_names_its_columns(self, nested: TraceProcessor) -> None:
+        sql = "select ancestor_slice.name from ancestor_slice(3) where ancestor_slice.depth = 1"
+        assert nested.query(sql).fetchall() == [("1",)]
 
 
 class TestStatements:
