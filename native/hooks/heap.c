@@ -39,6 +39,14 @@ static PyObject* heap_stop(PyObject* Py_UNUSED(module),
   Py_RETURN_NONE;
 }
 
+static PyObject* heap_unsampled(PyObject* Py_UNUSED(module),
+                                PyObject* function) {
+  bool before = st_heap_hooks_leave_out(true);
+  PyObject* result = PyObject_CallNoArgs(function);
+  st_heap_hooks_leave_out(before);
+  return result;
+}
+
 static PyObject* row_tuple(const struct st_heap_row* r) {
   return Py_BuildValue(
       "(IKKKKKK)", r->stack, (unsigned long long)r->allocated.bytes,
@@ -141,6 +149,8 @@ static PyMethodDef kFunctions[] = {
      "more than `limit` thousandths of the CPU time, the interval doubles, up "
      "to "
      "`max_interval`."},
+    {"heap_unsampled", heap_unsampled, METH_O,
+     "Call a function whose own allocations are left out of the profile."},
     {"heap_stop", heap_stop, METH_NOARGS,
      "Stop sampling, and forget all samples."},
     {"heap_dump", heap_dump, METH_VARARGS,

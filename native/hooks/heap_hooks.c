@@ -18,6 +18,7 @@ static struct {
   _Atomic bool running;
   _Atomic uint64_t interval, seeds;
   uint32_t slower;
+  uint64_t clock_cost; /* What reading the clock adds to a duration, in ns. */
   PyMemAllocatorEx originals[ST_HEAPS];
   bool in_place[ST_HEAPS];
   struct st_fork_entry fork;
@@ -28,6 +29,8 @@ static _Thread_local struct {
   struct st_poisson poisson;
   /* The thread is in an allocator of `mem` or `obj`. */
   bool inside;
+  /* The thread's allocations are left out. */
+  bool left_out;
 } thread;
 
 static void lock(void) {
@@ -52,8 +55,20 @@ static void sample_less(void) {
   heap.slower++;
 }
 
+/* Returns the shortest duration that two readings of the clock measure. */
+static uint64_t clock_cost(void) {
+  uint64_t least = UINT64_MAX;
+  for (int i = 0; i < 32; i++) {
+    uint64_t began = now_ns(CLOCK_THREAD_CPUTIME_ID);
+    uint64_t cost = now_ns(CLOCK_THREAD_CPUTIME_ID) - began;
+    least = cost < least ? cost : least;
+  }
+  return least;
+}
+
 static void end_timed(uint64_t began) {
-  uint64_t duration = now_ns(CLOCK_MONOTONIC) - began;
+  uint64_t duration = now_ns(CLOCK_THREAD_CPUTIME_ID) - began;
+  duration = duration > heap.clock_cost ? duration - heap.clock_cost : 0;
   if (st_heap_budget_add(&heap.budget, duration) &&
       st_heap_budget_is_over(&heap.budget, now_ns(CLOCK_PROCESS_CPUTIME_ID)))
     sample_less();
@@ -71,11 +86,11 @@ __attribute__((noinline)) static void sample(uint32_t domain, void* block,
                       : heap.options.seed + atomic_fetch_add(&heap.seeds, 1);
   uint64_t weight =
       st_poisson_weight(&thread.poisson, size, heap.interval, seed);
-  if (!weight)
+  if (!weight || thread.left_out)
     return;
   lock();
   bool timed = st_heap_budget_is_timed(&heap.budget);
-  uint64_t began = timed ? now_ns(CLOCK_MONOTONIC) : 0;
+  uint64_t began = timed ? now_ns(CLOCK_THREAD_CPUTIME_ID) : 0;
   if (heap.running) {
     uint32_t stack = st_heap_stack_number(&heap.stacks, &heap.profile.filter);
     st_heap_add(&heap.profile, domain, stack, (uint64_t)(uintptr_t)block,
@@ -239,6 +254,7 @@ bool st_heap_hooks_start(const struct st_heap_options* options) {
   st_heap_profile_init(&heap.profile);
   heap.options = *options;
   heap.budget = (struct st_heap_budget){.limit = options->limit};
+  heap.clock_cost = clock_cost();
   heap.interval = options->interval;
   heap.slower = 0;
   heap.running = true;
@@ -298,6 +314,12 @@ bool st_heap_hooks_dump(uint32_t number, bool everything,
   dump->max = from->max;
   unlock();
   return true;
+}
+
+bool st_heap_hooks_leave_out(bool leave_out) {
+  bool before = thread.left_out;
+  thread.left_out = leave_out;
+  return before;
 }
 
 struct st_heap_stats st_heap_hooks_stats(void) {

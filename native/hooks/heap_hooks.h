@@ -64,6 +64,10 @@ bool st_heap_hooks_dump(uint32_t heap, bool everything,
                         struct st_heap_dump* dump);
 struct st_heap_stats st_heap_hooks_stats(void);
 
+/* Sets whether allocations of the calling thread are left out: those of the
+ * profiler itself.  Returns the value before. */
+bool st_heap_hooks_leave_out(bool leave_out);
+
 /* Copies the frames of a stack, the outermost first.  Returns their number. */
 uint32_t st_heap_hooks_stack(uint32_t number,
                              uint32_t frames[ST_HEAP_MAX_DEPTH]);

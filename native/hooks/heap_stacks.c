@@ -147,7 +147,7 @@ uint32_t st_heap_stack_number(struct st_heap_stacks* s,
 /* Adds the function, the frame and the stack of a special name. */
 static bool add_special(struct st_heap_stacks* s, const char* name) {
   PyObject* text = PyUnicode_FromString(name);
-  PyObject* file = text ? PyUnicode_FromString("") : NULL;
+  PyObject* file = text ? PyUnicode_FromString("<python>") : NULL;
   if (!file) {
     Py_XDECREF(text);
     return false;

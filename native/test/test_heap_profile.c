@@ -195,24 +195,33 @@ static void threads_share_a_profile(void) {
   CHECK_EQ(p->live.count, live);
 }
 
-/* Runs a window with a share, in thousandths, of 1 s of CPU time. */
-static bool is_over(struct st_heap_budget* b, uint64_t now, uint64_t share) {
+/* Runs a window whose samples take `duration` ns each; returns whether their
+ * share is above the limit. */
+static bool is_over(struct st_heap_budget* b, uint64_t now, uint64_t duration) {
   bool complete = false;
   for (int i = 0; !complete; i++) {
     CHECK(i < 2 * ST_BUDGET_WINDOW);
     if (st_heap_budget_is_timed(b))
-      complete = st_heap_budget_add(b, share * 1000000 / ST_BUDGET_WINDOW);
+      complete = st_heap_budget_add(b, duration);
+    CHECK(!complete || i + ST_BUDGET_STEP >= ST_BUDGET_WINDOW);
   }
   return st_heap_budget_is_over(b, now);
 }
 
 static void budget_compares_the_share_of_each_window(void) {
   struct st_heap_budget b = {.limit = 50};
-  const uint64_t s = 1000000000;
-  is_over(&b, 1 * s, 0);
-  CHECK(!is_over(&b, 2 * s, 40));
-  CHECK(is_over(&b, 3 * s, 60));
-  CHECK(!is_over(&b, 5 * s, 60));
+  const uint64_t ms = 1000000;
+  is_over(&b, 100 * ms, 0);
+  /* 256 samples of 8 us are 2 % of 100 ms, 4 % of 50 ms, and so on. */
+  CHECK(!is_over(&b, 200 * ms, 8000));
+  CHECK(!is_over(&b, 250 * ms, 8000));
+  CHECK(is_over(&b, 300 * ms, 12000));
+  CHECK(!is_over(&b, 400 * ms, 12000));
+  /* A window below 50 ms goes on: its samples count in the next part. */
+  CHECK(!is_over(&b, 430 * ms, 15000));
+  CHECK(is_over(&b, 500 * ms, 15000));
+  /* One interrupted sample is not the cost of all. */
+  CHECK(!is_over(&b, 700 * ms, 100 * ms));
   struct st_heap_budget none = {0};
   CHECK(!st_heap_budget_is_timed(&none));
 }

@@ -265,6 +265,9 @@ def heap_start(interval: int, *, limit: int = 0, max_interval: int = 0, seed: in
         ValueError: An argument is out of range.
     """
 
+def heap_unsampled(function: Callable[[], object], /) -> object:
+    """Call a function whose allocations, on this thread, are left out of the profile."""
+
 def heap_stop() -> None:
     """Stop sampling, and forget all samples. No effect if no profile runs."""
 

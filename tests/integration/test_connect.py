@@ -55,7 +55,7 @@ class TestConnectedProgram:
         with ServiceProcess(address) as service, LiveProgram(CONNECT) as program:
             (producer,) = service.wait_for_producers(1)
             assert producer["pid"] == program.process.pid
-            assert producer["sources"] == ["track_event"]
+            assert set(producer["sources"]) == {"track_event", "python.heap"}
             program.wait_for("connection.connected")
             assert program.run("connection.problem") == ""
 

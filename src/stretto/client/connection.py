@@ -15,7 +15,7 @@ import atexit
 import os
 
 from stretto.base.socket_names import producer_socket
-from stretto.client import fork
+from stretto.client import builtin_sources, fork
 from stretto.client.backend import SYSTEM, factories
 from stretto.client.safe_call import call_safely
 from stretto.client.startup_tracing import ABORTED, TIMEOUT_MS, StartupTracingSession
@@ -69,6 +69,7 @@ class Connection:
     def start(self, prepare: Prepare) -> None:
         # Import the profilers now: later, function tracing could record the imports.
         builtin_categories.load_all()
+        builtin_sources.register_all()
         fork.after_in_child.append(self.start_backend)
         atexit.register(disconnect)
         self.start_backend(prepare)

@@ -60,6 +60,9 @@ class DataSource:
     instance_id: int
     """The instance's id, unique in its service; 0 before there is a service (startup tracing)."""
 
+    flush_flags: int = 0
+    """During `on_flush`: Perfetto's FlushFlags; their lowest four bits are the reason."""
+
     arbiter: _native.Arbiter
     target_buffer: int
 

@@ -203,6 +203,7 @@ class ProducerConnection:
         for instance_id in instance_ids:
             instance = self._instances.get(instance_id)
             if instance is not None:
+                instance.flush_flags = flags
                 call_safely(instance.on_flush)
         if self.endpoint is not None:
             self.endpoint.notify_flush_complete(request_id)

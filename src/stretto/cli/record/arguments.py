@@ -8,7 +8,12 @@ from __future__ import annotations
 from stretto.base.errors import CommandError, ConfigError
 from stretto.cli.record.options import CATEGORIES, GROUPS
 from stretto.profilers.folded_code import IMPORTS
-from stretto.recorder.host.options import DEFAULT_BUFFER_BYTES, RecordingOptions
+from stretto.recorder.host.options import (
+    DEFAULT_BUFFER_BYTES,
+    DEFAULT_DUMP_INTERVAL_MS,
+    HeapOptions,
+    RecordingOptions,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -78,7 +83,7 @@ def _parse_simple(words: Sequence[str]) -> dict[str, Any]:
     for word in rest:
         option = OPTIONS[word]
         if not option.has_value:
-            values[option.key] = True
+            values[option.key] = True if option.bare is None else option.bare
             continue
         text = next(rest)
         if text.startswith("-") and text != "-":
@@ -124,6 +129,7 @@ class RecordOptions:
             )
         self.recording = _recording_options(parsed, mode)
         self._check()
+        self._check_heap(parsed)
 
     def _check(self) -> None:
         recording = self.recording
@@ -147,6 +153,14 @@ class RecordOptions:
                 "--data-source linux.ftrace records the scheduling of the whole machine.",
                 USAGE_EXIT_CODE,
             )
+
+    def _check_heap(self, parsed: dict[str, Any]) -> None:
+        for name in ("heap_every", "heap_max"):
+            if parsed[name] and not parsed["heap"]:
+                option = name.replace("_", "-")
+                raise CommandError(f"record: --{option} goes with --heap.", USAGE_EXIT_CODE)
+        if parsed["heap_every"] and parsed["heap_max"]:
+            raise CommandError("record: --heap-every and --heap-max: choose one.", USAGE_EXIT_CODE)
 
     def _check_attach(self) -> None:
         if self.program:
@@ -207,12 +221,20 @@ def _recording_options(parsed: dict[str, Any], mode: str) -> RecordingOptions:
         sched=parsed["sched"],
         sample_ns=parsed["sample"] or 0,
         sample_sources=samples,
+        heap=_heap_options(parsed),
         target=_target_options(parsed, mode),
         system=parsed["system"],
         config_path=parsed["config"] or "",
         data_sources=data_sources,
         attach=parsed["attach"] or 0,
     )
+
+
+def _heap_options(parsed: dict[str, Any]) -> HeapOptions | None:
+    if not parsed["heap"]:
+        return None
+    every_ns = parsed["heap_every"] or DEFAULT_DUMP_INTERVAL_MS * 10**6
+    return HeapOptions(parsed["heap"], max(1, every_ns // 10**6), parsed["heap_max"])
 
 
 def _target_options(parsed: dict[str, Any], mode: str) -> dict[str, list[str]]:
@@ -225,7 +247,16 @@ def _target_options(parsed: dict[str, Any], mode: str) -> dict[str, list[str]]:
         options["imports"] = [imports]
     if parsed["flows"]:
         options["flows"] = ["1"]
-    for name in ("no_args", "no_source", "c_functions", "log_args", "log_result", "my_code", "cpu"):
+    for name in (
+        "no_args",
+        "no_source",
+        "heap",
+        "c_functions",
+        "log_args",
+        "log_result",
+        "my_code",
+        "cpu",
+    ):
         if parsed[name]:
             options[name] = ["1"]
     if mode == "auto":

@@ -63,12 +63,14 @@ def parse(words: Sequence[str]) -> dict[str, Any]:
 
 
 def _add(target: argparse._ActionsContainer, option: Option) -> None:
-    if not option.has_value:
+    if not option.has_value and option.bare is None:
         target.add_argument(*option.names, action="store_true", help=option.text)
         return
     target.add_argument(
         *option.names,
         action="append" if option.repeatable else "store",
+        nargs=None if option.bare is None else "?",
+        const=option.bare,
         metavar=option.metavar or None,
         choices=option.choices or None,
         type=_converter(option.parse),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from stretto.base.errors import ConfigError
 from stretto.profilers.folded_code import IMPORTS
-from stretto.recorder.host.options import DEFAULT_SIZE_BYTES
+from stretto.recorder.host.options import DEFAULT_HEAP_INTERVAL, DEFAULT_SIZE_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -69,6 +69,11 @@ def _size(text: str) -> int:
     return parse_size(text, "size")
 
 
+def _sampling_interval(text: str) -> int:
+    """Parse a size from 1 byte up; short numbers are sizes in bytes."""
+    return int(text) if text.isdecimal() and 1 <= int(text) < 4096 else _size(text)
+
+
 def _depth(text: str) -> int:
     if not text.isdigit() or not 1 <= int(text) <= 1 << 20:
         raise ConfigError(f"{text!r}: give a number of frames from 1 to 1048576.")
@@ -92,9 +97,11 @@ class Option:
         default: the value without the option.
         choices: the valid values; empty if `parse` decides.
         repeatable: whether the values are collected in a list.
+        bare: the value of the option without `=VALUE`; None if it needs a value.
 
     Attributes:
         key: the long name, with underscores.
+        has_value: whether the next word is the value.
     """
 
     def __init__(
@@ -107,23 +114,25 @@ class Option:
         default: object = None,
         choices: Sequence[str] = (),
         repeatable: bool = False,
+        bare: object = None,
     ) -> None:
         self.names = names.split()
         self.key = self.names[-1][2:].replace("-", "_")
         self.text = text
         self.metavar = metavar
-        self.has_value = bool(metavar or choices)
+        self.has_value = bare is None and bool(metavar or choices)
         self.parse = parse
         self._default = default
         self.choices = choices
         self.repeatable = repeatable
+        self.bare = bare
 
     @property
     def default(self) -> object:
         """The value without the option."""
         if self.repeatable:
             return []
-        return self._default if self.has_value else False
+        return self._default if self.metavar or self.choices else False
 
 
 class Group:
@@ -214,6 +223,21 @@ CONTENTS = Group(
         "RATE",
         parse_rate,
     ),
+    Option(
+        "--heap",
+        "also record which calls hold memory: a sample of Python's allocations per BYTES (64k), "
+        "with their stacks; frees are followed",
+        "BYTES",
+        _sampling_interval,
+        bare=DEFAULT_HEAP_INTERVAL,
+    ),
+    Option(
+        "--heap-every",
+        "with --heap: time between two dumps (10s); the last dump is that of the end",
+        "TIME",
+        parse_time_ns,
+    ),
+    Option("--heap-max", "with --heap: one dump, of the moment when most memory was held"),
     Option("--cpu", "read the thread's CPU time at each call: exact thread_dur"),
     Option("--c-functions", "also record calls of functions written in C"),
     Option(

@@ -12,7 +12,7 @@ with those in memory; if it returns True, all numbers have to start again.
 from __future__ import annotations
 
 from itertools import islice, pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from stretto.profilers.sampling.code_origin import (
     body_name,
@@ -26,10 +26,18 @@ from stretto.protos.trace import Callstack, Frame, InternedData, InternedString,
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from stretto.profilers.sampling.objects import CodeName, ObjectReader
+    from stretto.profilers.sampling.objects import CodeName
 
 _MAX_CHECKED = 256
 """The most code objects that `is_stale` compares."""
+
+
+class CodeReader(Protocol):
+    """Reads the names of code objects, by their addresses or other numbers."""
+
+    def code_name(self, address: int, /) -> CodeName: ...
+
+    def identity(self, address: int, /) -> bytes: ...
 
 
 class FunctionKey(NamedTuple):
@@ -66,7 +74,7 @@ class InternedStacks:
         reader: Reads the names of code objects.
     """
 
-    def __init__(self, reader: ObjectReader) -> None:
+    def __init__(self, reader: CodeReader) -> None:
         self._reader = reader
         self._codes: dict[int, _Code] = {}
         self._mappings: dict[str, int] = {}
@@ -79,28 +87,44 @@ class InternedStacks:
     def add_frames(self, frames: Iterable[tuple[int, int]]) -> None:
         """Add frames: (address of the code object, line). Their names are read now."""
         for address, line in frames:
-            code = self._codes.get(address) or self._add_code(address)
-            self._frames.append(code)
-            mapping = self._mapping(code.filename)
-            self._new.frames.append(
-                Frame(
-                    iid=len(self._frames),
-                    function_name_id=code.number,
-                    mapping_id=mapping,
-                    source_path_iid=mapping,
-                    line_number=line,
-                    kind=Frame.Kind.KIND_INTERPRETED,
-                )
+            self.add_frame(address, line)
+
+    def add_frame(self, address: int, line: int, place: int | None = None) -> None:
+        """Add a frame. Its names are read now.
+
+        Args:
+            address: the address of the code object.
+            line: the line in the file.
+            place: a number that only this frame of the function has, as `rel_pc`. Old trace
+                processors don't read lines: without it, frames of one function are the same.
+        """
+        code = self._codes.get(address) or self._add_code(address)
+        self._frames.append(code)
+        mapping = self._mapping(code.filename)
+        self._new.frames.append(
+            Frame(
+                iid=len(self._frames),
+                function_name_id=code.number,
+                mapping_id=mapping,
+                rel_pc=place,
+                source_path_iid=mapping,
+                line_number=line,
+                kind=Frame.Kind.KIND_INTERPRETED,
             )
+        )
 
     def add_stacks(self, stacks: Iterable[tuple[int, ...]]) -> None:
         """Add stacks of frames that were added before."""
         for stack in stacks:
-            shown = self._unfolded(stack)
-            self.stacks.append(shown)
-            self._new.callstacks.append(Callstack(iid=len(self.stacks), frame_ids=shown))
+            self.add_shown(self.unfolded(stack))
 
-    def _unfolded(self, stack: tuple[int, ...]) -> tuple[int, ...]:
+    def add_shown(self, stack: tuple[int, ...]) -> int:
+        """Add a stack as it is; return its number."""
+        self.stacks.append(stack)
+        self._new.callstacks.append(Callstack(iid=len(self.stacks), frame_ids=stack))
+        return len(self.stacks)
+
+    def unfolded(self, stack: tuple[int, ...]) -> tuple[int, ...]:
         """Return the stack without machinery, if anything remains."""
         codes = [self._frames[number - 1] for number in stack]
         if len(codes) > 1 and codes[0].filename == "<string>" and is_spawner(codes[1].filename):

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from stretto.protos.config import DataSourceConfig, TraceConfig, TrackEventConfig
+from stretto.protos.config import (
+    DataSourceConfig,
+    HeapprofdConfig,
+    TraceConfig,
+    TrackEventConfig,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from stretto.recorder.host.options import RecordingOptions
+    from stretto.recorder.host.options import HeapOptions, RecordingOptions
 
 STREAM_PERIOD_MS = 500
 RING_FLUSH_PERIOD_MS = 1000
@@ -57,6 +62,8 @@ def make_config(options: RecordingOptions, *, to_file: bool) -> TraceConfig:
         from stretto.recorder.host.scheduling import make_data_source
 
         sources.append(TraceConfig.DataSource(config=make_data_source()))
+    if options.heap is not None:
+        sources.append(_heap_source(options.heap))
     sources += [
         TraceConfig.DataSource(config=DataSourceConfig(name=name))
         for name in options.sample_sources
@@ -75,6 +82,17 @@ def make_config(options: RecordingOptions, *, to_file: bool) -> TraceConfig:
     else:
         _ring(config, options)
     return config
+
+
+def _heap_source(options: HeapOptions) -> TraceConfig.DataSource:
+    heap = HeapprofdConfig(sampling_interval_bytes=options.interval, dump_at_max=options.at_max)
+    if not options.at_max:
+        heap.continuous_dump_config = HeapprofdConfig.ContinuousDumpConfig(
+            dump_interval_ms=options.dump_interval_ms
+        )
+    return TraceConfig.DataSource(
+        config=DataSourceConfig(name="python.heap", heapprofd_config=heap)
+    )
 
 
 def _stream(config: TraceConfig, options: RecordingOptions) -> None:

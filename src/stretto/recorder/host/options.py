@@ -10,6 +10,23 @@ if TYPE_CHECKING:
 
 DEFAULT_BUFFER_BYTES = 64 << 20
 DEFAULT_SIZE_BYTES = 256 << 20
+DEFAULT_HEAP_INTERVAL = 64 << 10
+DEFAULT_DUMP_INTERVAL_MS = 10_000
+
+
+class HeapOptions:
+    """How memory is profiled.
+
+    Args:
+        interval: bytes between two samples, on average.
+        dump_interval_ms: time between two dumps, in ms.
+        at_max: whether there is one dump, of the moment when most memory was held.
+    """
+
+    def __init__(self, interval: int, dump_interval_ms: int, at_max: bool) -> None:
+        self.interval = interval
+        self.dump_interval_ms = dump_interval_ms
+        self.at_max = at_max
 
 
 class RecordingOptions:
@@ -27,6 +44,7 @@ class RecordingOptions:
         sched: whether to record when the threads of the processes run and are woken.
         sample_ns: time between two samples of the stacks; 0 for no samples.
         sample_sources: names of the data sources of the samples.
+        heap: how the memory of the processes is profiled; None: not at all.
         target: options for the recorded processes, which read them from the workspace.
         system: whether to record with the machine's tracing service and all its producers.
         config_path: with `system`, path of a TraceConfig in text form; its data sources are
@@ -48,6 +66,7 @@ class RecordingOptions:
         sched: bool = False,
         sample_ns: int = 0,
         sample_sources: Sequence[str] = (),
+        heap: HeapOptions | None = None,
         target: Options | None = None,
         system: bool = False,
         config_path: str = "",
@@ -64,6 +83,7 @@ class RecordingOptions:
         self.sched = sched
         self.sample_ns = sample_ns
         self.sample_sources = sample_sources
+        self.heap = heap
         self.target = target or {}
         self.system = system
         self.config_path = config_path

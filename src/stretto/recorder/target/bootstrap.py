@@ -110,6 +110,10 @@ def configure(options: Options, workspace: Workspace) -> None:
     hidden.arguments = "no_args" in options
     # Import the profilers before the first session, which would record the imports.
     builtin_categories.load_all()
+    if "heap" in options or "service" in options:
+        from stretto.client import builtin_sources
+
+        builtin_sources.register_all()
     if "no_source" in options:
         log.leave_out_source()
     functions: dict[str, object] = {

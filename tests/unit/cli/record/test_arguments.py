@@ -50,6 +50,35 @@ def test_recording_with_children_records_no_built_in_category_by_default():
     assert options.recording.categories == []
 
 
+@pytest.mark.parametrize(
+    ("words", "interval", "every_ms", "at_max"),
+    [
+        (["--heap"], 65536, 10_000, False),
+        (["--heap=4k"], 4096, 10_000, False),
+        (["--heap=100", "--heap-every", "2s"], 100, 2_000, False),
+        (["--heap", "--heap-max"], 65536, 10_000, True),
+    ],
+)
+def test_heap_has_an_interval_of_samples_and_of_dumps(words, interval, every_ms, at_max):
+    options = RecordOptions([*words, "app.py", "--heap=1"])
+    assert options.program == ["app.py", "--heap=1"]
+    heap = options.recording.heap
+    assert heap is not None
+    assert (heap.interval, heap.dump_interval_ms, heap.at_max) == (interval, every_ms, at_max)
+    assert options.recording.target["heap"] == ["1"]
+
+
+def test_options_of_heap_profiles_need_one():
+    assert RecordOptions(["app.py"]).recording.heap is None
+    for words in (
+        ["--heap-max"],
+        ["--heap-every", "1s"],
+        ["--heap", "--heap-max", "--heap-every=1s"],
+    ):
+        with pytest.raises(CommandError, match="--heap"):
+            RecordOptions([*words, "app.py"])
+
+
 AUTO = {"include": [], "exclude": [], "auto_detail": ["1"]}
 EVERY_CALL = {"include": [], "exclude": []}
 

@@ -1,0 +1,17 @@
+"""Heap profiles: which Python calls hold memory, and which have allocated it.
+
+    source.py    the data source `python.heap`: one profile per process
+    dumps.py     dumps of the profile, as packets of a trace
+    stacks.py    the interned data of the dumps
+
+The samples themselves are taken by native code, `native/hooks/heap_hooks.h`.
+
+A program that calls `stretto.connect()`, or that a recorder has started, has the data source. Other
+programs call `HeapProfile.register()` before their session.
+"""
+
+from __future__ import annotations
+
+from stretto.profilers.heap.source import HeapProfile, dump
+
+__all__ = ["HeapProfile", "dump"]

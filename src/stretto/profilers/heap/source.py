@@ -1,0 +1,158 @@
+"""The data source `python.heap`, which profiles the memory of this process.
+
+Its config is Perfetto's HeapprofdConfig, as for the data source `android.heapprofd`:
+
+    sampling_interval_bytes         bytes between two samples on average; default 65,536
+    continuous_dump_config          dumps in regular intervals: dump_phase_ms, dump_interval_ms
+    dump_at_max                     one dump at the end, of the moment when most was held
+    heaps, exclude_heaps            python.obj, python.mem, python.raw
+    pid, process_cmdline            profile only these processes
+    adaptive_sampling_max_sampling_interval_bytes
+                                    how far the interval may double; default 64 times
+
+Dumps are written at the end, in intervals, when a consumer asks for a flush or a snapshot, and when
+the program calls `stretto.profilers.heap.dump()`. Periodic flushes of a service write no dump: they
+come twice a second.
+
+If samples take more than 5 % of the CPU time of the process, the interval doubles; the dumps have
+both intervals. A process has one profile at a time: of a second session it is refused, with
+`rejected_concurrent` in the trace.
+
+This module is imported by every connected program, so it imports little.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import stretto
+from stretto import _native
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from stretto.client.timer import Timer
+    from stretto.profilers.heap.dumps import Dumps
+    from stretto.protos.config import HeapprofdConfig
+
+DEFAULT_INTERVAL = 65_536
+MAX_INTERVAL = 1 << 40
+CPU_LIMIT = 50
+"""The largest share of the CPU time that samples may take, in thousandths."""
+_MAX_DOUBLED = 64
+
+_REASON_MASK, _PERIODIC = 0xF, 1
+"""Perfetto's FlushFlags: the bits of the reason, and the reason of periodic flushes."""
+
+
+class HeapProfile(stretto.DataSource):
+    """A session's profile of this process."""
+
+    name = "python.heap"
+    buffer_exhausted_policy = _native.STALL_THEN_DROP
+
+    _dumps: Dumps | None = None
+    _timer: Timer | None = None
+    _profiles = False
+
+    def on_start(self) -> None:
+        """Start the profile, if the session wants this process."""
+        from stretto.profilers.heap.dumps import Dumps
+        from stretto.protos.config import HeapprofdConfig
+
+        config = self.config.heapprofd_config or HeapprofdConfig()
+        if not _is_wanted(config):
+            return
+        self._dumps = Dumps(config, self._writer_of_a_heap)
+        self._profiles = _start_sampling(config)
+        if not self._profiles:
+            self._dumps.reject()
+            self._dumps = None
+            return
+        times = config.continuous_dump_config
+        if times is not None and times.dump_interval_ms and not config.dump_at_max:
+            self._start_timer(times.dump_phase_ms, times.dump_interval_ms)
+
+    def _start_timer(self, phase_ms: int, interval_ms: int) -> None:
+        from stretto.client.timer import Timer
+
+        self._timer = Timer(self.dump, phase_ms / 1000, interval_ms / 1000)
+        self._timer.start()
+
+    def _writer_of_a_heap(self) -> _native.TraceWriter:
+        return _native.TraceWriter(self.arbiter, self.target_buffer, self.buffer_exhausted_policy)
+
+    def dump(self) -> None:
+        """Write what has changed since the last dump; nothing with `dump_at_max`."""
+        if self._dumps is not None:
+            self._dumps.write()
+
+    def on_flush(self) -> None:
+        """Write a dump, unless the flush is a periodic one."""
+        if self.flush_flags & _REASON_MASK != _PERIODIC:
+            self.dump()
+
+    def on_clear_incremental_state(self) -> None:
+        """Write everything in the next dump: the service may have overwritten the last ones."""
+        if self._dumps is not None:
+            self._dumps.clear()
+
+    def on_stop(self) -> None:
+        """Write the last dump, and stop sampling."""
+        if self._timer is not None:
+            self._timer.stop()
+            self._timer = None
+        if self._dumps is not None:
+            self._dumps.write(at_end=True)
+            self._dumps = None
+        self._stop_sampling()
+
+    def forget(self) -> None:
+        """Drop the parent's samples in the child of a fork."""
+        if self._timer is not None:
+            self._timer.forget()
+            self._timer = None
+        self._dumps = None
+        self._stop_sampling()
+        super().forget()
+
+    def _stop_sampling(self) -> None:
+        if self._profiles:
+            from stretto import _pyhooks
+
+            self._profiles = False
+            _pyhooks.heap_stop()
+
+
+def dump() -> int:
+    """Write a dump of the heap into each session that profiles this process.
+
+    Returns:
+        The number of these sessions: 0 or 1.
+    """
+    running = HeapProfile.instances()
+    for profile in running:
+        profile.dump()
+    return len(running)
+
+
+def _start_sampling(config: HeapprofdConfig) -> bool:
+    """Start the native sampler; return False if another session has it."""
+    from stretto import _pyhooks
+
+    interval = min(config.sampling_interval_bytes or DEFAULT_INTERVAL, MAX_INTERVAL)
+    most = config.adaptive_sampling_max_sampling_interval_bytes or interval * _MAX_DOUBLED
+    try:
+        _pyhooks.heap_start(interval, limit=CPU_LIMIT, max_interval=min(most, MAX_INTERVAL))
+    except RuntimeError:
+        return False
+    return True
+
+
+def _is_wanted(config: HeapprofdConfig) -> bool:
+    """Whether this process is among those that the config names; True if it names none."""
+    if not config.pid and not config.process_cmdline:
+        return True
+    names = {os.path.basename(word) for word in sys.orig_argv[:1] + sys.argv[:1]}
+    wanted = {os.path.basename(name) for name in config.process_cmdline}
+    return os.getpid() in config.pid or bool(names & wanted)
