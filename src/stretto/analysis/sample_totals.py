@@ -18,6 +18,7 @@ import math
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
+from stretto.analysis.stack_names import StackNames
 from stretto.analysis.trace_tables import table_rows
 
 if TYPE_CHECKING:
@@ -67,42 +68,13 @@ class SampledThread(NamedTuple):
     functions: list[SampledFunction]
 
 
-class _Stacks:
-    """The call stacks of a trace."""
-
-    def __init__(self, importer: _native.TraceImporter) -> None:
-        files = [row["name"] for row in table_rows(importer, "stack_profile_mapping")]
-        frames = [
-            (row["name"] or "?", _file(files[row["mapping"]] if row["mapping"] is not None else ""))
-            for row in table_rows(importer, "stack_profile_frame")
-        ]
-        self._callsites = [
-            (row["parent_id"], frames[row["frame_id"]])
-            for row in table_rows(importer, "stack_profile_callsite")
-        ]
-
-    def functions(self, callsite: int) -> list[tuple[str, str]]:
-        """Return the name and the file of each call, the innermost first."""
-        found: list[tuple[str, str]] = []
-        at: int | None = callsite
-        while at is not None:
-            at, function = self._callsites[at]
-            found.append(function)
-        return found
-
-
-def _file(mapping: str | None) -> str:
-    # The importer puts a slash before each path, also before `<frozen importlib>`.
-    return (mapping or "").removeprefix("/") if (mapping or "").startswith("/<") else mapping or ""
-
-
 def sampled_threads(importer: _native.TraceImporter) -> list[SampledThread]:
     """Return the threads with samples, the one with most samples first."""
     hits: dict[int, Counter[int]] = {}
     for row in table_rows(importer, "perf_sample"):
         if row["callsite_id"] is not None:
             hits.setdefault(row["utid"], Counter())[row["callsite_id"]] += 1
-    stacks = _Stacks(importer)
+    stacks = StackNames(importer)
     threads, processes = table_rows(importer, "thread"), table_rows(importer, "process")
     found = []
     for utid, counts in hits.items():
@@ -119,7 +91,7 @@ def sampled_threads(importer: _native.TraceImporter) -> list[SampledThread]:
     return sorted(found, key=lambda thread: -thread.samples)
 
 
-def _functions(counts: Counter[int], stacks: _Stacks) -> list[SampledFunction]:
+def _functions(counts: Counter[int], stacks: StackNames) -> list[SampledFunction]:
     own: Counter[tuple[str, str]] = Counter()
     total: Counter[tuple[str, str]] = Counter()
     for callsite, number in counts.items():

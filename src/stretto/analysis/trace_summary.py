@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from stretto.analysis.heap_totals import profiled_processes
 from stretto.analysis.sample_totals import sampled_threads
 from stretto.analysis.trace_tables import UNREAD, statistics, table_rows
 from stretto.analysis.unexpected_tests import unexpected_tests
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from stretto import _native
+    from stretto.analysis.heap_totals import ProfiledProcess
     from stretto.analysis.sample_totals import SampledThread
     from stretto.analysis.unexpected_tests import UnexpectedTest
 
@@ -54,6 +56,7 @@ class Summary(NamedTuple):
         unread: What the importer left out: number and reason.
         not_followed: What the recording left out.
         samples: The stack samples of each thread.
+        heaps: The heap profiles of each process.
         tests: The tests of a test run that did not pass.
     """
 
@@ -67,6 +70,7 @@ class Summary(NamedTuple):
     unread: list[tuple[int, str]]
     not_followed: list[str]
     samples: list[SampledThread]
+    heaps: list[ProfiledProcess]
     tests: list[UnexpectedTest]
 
 
@@ -120,5 +124,6 @@ def summarize(importer: _native.TraceImporter) -> Summary:
         unread=[(sums[name], text) for name, text in UNREAD.items() if sums[name]],
         not_followed=[f"{LEFT_OUT[1]}: `--ask losses` counts them"] if left_out else [],
         samples=sampled_threads(importer),
+        heaps=profiled_processes(importer),
         tests=unexpected_tests(importer),
     )

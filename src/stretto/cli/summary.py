@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from stretto.analysis.trace_summary import summarize
 from stretto.analysis.trace_tables import import_trace
 from stretto.base.errors import CommandError
+from stretto.cli.heap_tables import heaps_as_text, heaps_as_values
 from stretto.cli.record.detail_lines import time_text
 from stretto.cli.record.summary import kept_text, losses, summary
 from stretto.cli.sample_tables import samples_as_text, samples_as_values
@@ -185,6 +186,7 @@ def _as_text(contents: Contents, found: Summary, limit: int) -> str:
                 },
             ),
             samples_as_text(found.samples, limit),
+            heaps_as_text(found.heaps, limit),
             _tests(found.tests, limit),
         ]
     )
@@ -229,6 +231,7 @@ def _as_json(contents: Contents, found: Summary, limit: int | None) -> str:
         "categories": _objects(found.categories, limit),
         "lanes": lanes,
         "samples": samples_as_values(found.samples, limit),
+        "heaps": heaps_as_values(found.heaps, limit),
         "tests": [test._asdict() for test in found.tests[:limit]],
     }
     return json.dumps(value, indent=1, ensure_ascii=False) + "\n"
