@@ -114,7 +114,7 @@ def test_text_names_the_top_holders_and_what_grew(trace: str) -> None:
     assert "shop.py (pid 7) holds 14.0 MiB: python.obj 14.0 MiB" in text
     lines = [line.split() for line in text.splitlines()]
     assert ["9.0", "MiB", "14.0", "MiB", "load", "(shop.py)"] in lines
-    assert "Grown by 4.0 MiB in the 1.0 s from the first dump to the last one" in text
+    assert "Grown by 4.0 MiB in the 1 s from the first dump to the last one" in text
     assert ["4.0", "MiB", "5.0", "MiB", "cache", "(shop.py)"] in lines
     assert "process 8 (pid 8) holds 1.0 MiB" in text
     assert text.count("Grown") == 1
