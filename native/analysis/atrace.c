@@ -20,6 +20,15 @@ struct text {
   size_t size;
 };
 
+static const char kScreenState[] = "ScreenState";
+static const char kDeviceState[] = "DeviceStateChanged";
+static const char kBattery[] = "battery_stats.";
+
+static bool is_text(struct text text, const char* expected) {
+  return text.size == strlen(expected) &&
+         memcmp(text.data, expected, text.size) == 0;
+}
+
 struct point {
   char phase;
   int64_t pid, value;
@@ -180,6 +189,13 @@ static void parse_on_track(struct st_importer* m, int64_t ts, uint32_t tid,
         "end_utid", tid);
     return;
   }
+  if (p->phase == 'N' && is_text(p->track, kDeviceState)) {
+    struct st_fixed_track state = {.type = "android_device_state",
+                                   .name = f.name};
+    st_slice_begin(&m->slices, st_tracks_fixed_row(&m->tracks, &state), ts, 0,
+                   0, intern(m, p->name), &args);
+    return;
+  }
   bool is_instant = p->phase == 'N';
   uint32_t track = is_instant
                        ? st_tracks_instant_row(&m->tracks, &f)
@@ -190,8 +206,50 @@ static void parse_on_track(struct st_importer* m, int64_t ts, uint32_t tid,
   add_thread(m, args, "utid", tid);
 }
 
+void st_set_screen_state(struct st_importer* m, int64_t ts, double value) {
+  struct st_fixed_track f = {.type = "screen_state",
+                             .name = st_intern(&m->storage, kScreenState),
+                             .is_counter = true};
+  st_add_counter(m, ts, st_tracks_fixed_row(&m->tracks, &f), value);
+}
+
+/* Android's texts about the screen and the battery are no counters of the
+ * process that wrote them.  Returns whether this is one. */
+static bool parse_global_counter(struct st_importer* m, int64_t ts,
+                                 const struct point* p) {
+  if (is_text(p->name, kScreenState)) {
+    st_set_screen_state(m, ts, (double)p->value);
+    return true;
+  }
+  size_t prefix = strlen(kBattery);
+  if (p->name.size < prefix || memcmp(p->name.data, kBattery, prefix) != 0)
+    return false;
+  st_string name = intern(m, p->name);
+  struct st_fixed_track f = {.type = "battery_stats",
+                             .name = name,
+                             .is_counter = true,
+                             .dimensions = {{"counter_key", .text = name}}};
+  st_add_counter(m, ts, st_tracks_fixed_row(&m->tracks, &f), (double)p->value);
+  return true;
+}
+
+/* Adds an instant to a process that has been killed to free memory. */
+static void add_kill(struct st_importer* m, int64_t ts, uint32_t pid) {
+  struct st_fixed_track f = {
+      .type = "android_lmk",
+      .name = st_intern(&m->storage, "LMK"),
+      .dimensions = {{"upid", .number = st_process_get(&m->processes, pid)}}};
+  struct st_arg_list* args;
+  st_slice_begin(&m->slices, st_tracks_fixed_row(&m->tracks, &f), ts, 0, 0,
+                 st_intern(&m->storage, "mem.lmk"), &args);
+}
+
 static void parse_counter(struct st_importer* m, int64_t ts, uint32_t tid,
                           const struct point* p) {
+  if (is_text(p->name, "kill_one_process") && (uint32_t)p->value)
+    add_kill(m, ts, (uint32_t)p->value);
+  if (parse_global_counter(m, ts, p))
+    return;
   struct st_fixed_track f = track_of(m, "atrace_counter", p->pid, p->name);
   f.is_counter = true;
   uint32_t utid = st_thread_find(&m->processes, tid);

@@ -458,6 +458,15 @@ static void parse_message(struct st_importer* m, const struct parsed* p,
     m->ftrace.unread++;
 }
 
+void st_parse_kernel_fields(struct st_importer* m,
+                            const struct st_kernel_event* e,
+                            const struct st_field* fields) {
+  struct parsed p = {.ts = e->ts, .cpu = e->cpu, .pid = e->pid};
+  memcpy(p.fields, fields, sizeof p.fields);
+  if (!st_parse_memory_event(m, e, fields))
+    parse_message(m, &p, e->field);
+}
+
 /* Sets the times before which events are dropped. */
 static void set_start(struct st_importer* m) {
   struct st_ftrace* f = &m->ftrace;

@@ -3,6 +3,7 @@
 
 #include "core/fields.h"
 #include "importer.h"
+#include "messages.h"
 
 enum {
   /* FtraceStats */
@@ -12,10 +13,12 @@ enum {
   UNKNOWN_EVENTS = 6,
   FAILED_EVENTS = 7,
   PRESERVE_BUFFER = 8,
+  PARSE_ERRORS = 9,
   KPROBE_STATS = 10,
   EXCLUSIVE_ERROR = 13,
   PHASE_START = 1,
   PHASE_END = 2,
+  ZERO_DATA_LENGTH = 12, /* Of FtraceParseStatus. */
 };
 
 /* The names of a CPU's statistics, by field number in FtraceCpuStats: at the
@@ -135,6 +138,24 @@ static void read_errors(struct st_importer* m, uint32_t sequence,
                   st_string_add(&m->storage.strings, e.text, e.size));
 }
 
+/* Counts the errors of the recorder: with one, a part of the events is lost,
+ * except with a page that is padded by zeros. */
+static void count_parse_errors(struct st_importer* m, const uint8_t* data,
+                               size_t size) {
+  struct st_integers errors;
+  uint64_t error;
+  st_integers_init(&errors, (struct st_field){.data = data, .size = size},
+                   PARSE_ERRORS);
+  while (st_integers_next(&errors, &error)) {
+    if (error == ZERO_DATA_LENGTH)
+      st_increment_stat(m, "ftrace_abi_errors_skipped_zero_data_length",
+                        ST_NO_INDEX, "info", "analysis", 1);
+    else
+      st_increment_stat(m, "stretto_ftrace_parse_errors", (int64_t)(error & 31),
+                        "data_loss", "trace", 1);
+  }
+}
+
 void st_read_ftrace_stats(struct st_importer* m, uint32_t sequence,
                           const uint8_t* data, size_t size) {
   struct st_decoder d;
@@ -154,6 +175,7 @@ void st_read_ftrace_stats(struct st_importer* m, uint32_t sequence,
     if (f.number == CPU_STATS && f.data)
       read_cpu(m, f, phase == PHASE_END);
   }
+  count_parse_errors(m, data, size);
   if (phase == PHASE_START)
     read_errors(m, sequence, data, size);
 }

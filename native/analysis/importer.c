@@ -66,20 +66,25 @@ static void read_packets(struct st_importer* m) {
     st_memory_fail();
 }
 
-static void read_json(struct st_importer* m) {
-  st_read_json(m, m->piece, m->piece_size);
+static void read_text(struct st_importer* m) {
+  if (m->json.is_used)
+    st_read_json(m, m->piece, m->piece_size);
+  else
+    st_read_systrace(m, m->piece, m->piece_size);
 }
 
 bool st_importer_feed(struct st_importer* m, const void* data, size_t size) {
   if (m->failed || m->finished)
     return false;
-  if (!m->fed_bytes)
+  if (!m->fed_bytes) {
     m->json.is_used = st_json_begins(data, size);
+    m->systrace.is_used = !m->json.is_used && st_systrace_begins(data, size);
+  }
   m->fed_bytes += size;
-  if (m->json.is_used) {
+  if (m->json.is_used || m->systrace.is_used) {
     m->piece = data;
     m->piece_size = size;
-    return run(m, read_json);
+    return run(m, read_text);
   }
   st_tokenizer_append(&m->tokenizer, data, size);
   return run(m, read_packets);
@@ -97,6 +102,9 @@ static void parse(void* context, const struct st_queue* queue,
       break;
     case ST_QUEUE_JSON:
       st_parse_json(m, e);
+      break;
+    case ST_QUEUE_SYSTRACE:
+      st_parse_systrace(m, e);
       break;
     default:
       st_parse_ftrace(m, queue, e);
@@ -167,6 +175,7 @@ void st_importer_free(struct st_importer* m) {
   st_deobfuscation_free(&m->deobfuscation);
   st_map_free(&m->stats);
   st_json_reader_free(&m->json.reader);
+  free(m->systrace.line.data);
   st_path_free(&m->json.path);
   st_map_free(&m->json.first_names);
   free(m->json.counters.data);

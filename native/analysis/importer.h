@@ -14,7 +14,8 @@
  *   ... m->storage.tables ...
  *   st_importer_free(m);
  *
- * The first piece decides whether the trace is JSON (json_reader.h).
+ * The first piece decides whether the trace is JSON (json_reader.h) or text of
+ * the kernel (systrace.h).
  *
  * Events are parsed in finish(), in the order of their timestamps; events
  * of the same time, in the order of the file.  Descriptors apply to the whole
@@ -54,6 +55,7 @@
 #include "slices.h"
 #include "sorter.h"
 #include "stacks.h"
+#include "systrace.h"
 #include "tracks.h"
 
 /* Inflates a zlib stream.  Returns the bytes, which free() frees; NULL if the
@@ -118,6 +120,7 @@ struct st_importer {
   struct st_heap_graphs heap_graphs;
   struct st_deobfuscation deobfuscation;
   struct st_json_import json;
+  struct st_systrace systrace;
   int64_t latest_ts;
   struct st_texts {
     st_string annotation; /* The type DebugAnnotation. */
@@ -201,6 +204,10 @@ void st_read_ftrace_stats(struct st_importer* m, uint32_t sequence,
 /* Parses a kernel event: ftrace.c. */
 void st_parse_ftrace(struct st_importer* m, const struct st_queue* queue,
                      const struct st_event* e);
+/* Parses a kernel event whose fields have been read from text: ftrace.c. */
+void st_parse_kernel_fields(struct st_importer* m,
+                            const struct st_kernel_event* e,
+                            const struct st_field* fields);
 /* Parses a text in the form of Android's atrace: atrace.c. */
 void st_parse_atrace(struct st_importer* m, int64_t ts, uint32_t tid,
                      const uint8_t* text, size_t size);
@@ -209,6 +216,8 @@ void st_parse_atrace(struct st_importer* m, int64_t ts, uint32_t tid,
 void st_parse_kernel_mark(struct st_importer* m, int64_t ts, uint32_t tid,
                           char phase, uint32_t pid, struct st_field name,
                           int64_t value);
+/* Sets the counter of the screen's state: atrace.c. */
+void st_set_screen_state(struct st_importer* m, int64_t ts, double value);
 /* Returns the row of a device's counter track.  The name of the track is the
  * device's name and `suffix`: sys_stats.c. */
 uint32_t st_device_counter_row(struct st_importer* m, const char* type,
@@ -240,6 +249,7 @@ enum { /* Fields of TracePacket. */
        ST_FIELD_PACKAGES_LIST = 47,
        ST_FIELD_HEAP_GRAPH = 56,
        ST_FIELD_DEOBFUSCATION_MAPPING = 64,
+       ST_FIELD_INITIAL_DISPLAY_STATE = 70,
 };
 void st_parse_heap_graph(struct st_importer* m, const struct st_event* e,
                          uint32_t generation);

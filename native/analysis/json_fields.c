@@ -14,6 +14,11 @@ static bool read_time(struct st_json value, int64_t* ns) {
   double us = value.f * 1000;
   if (value.kind != ST_JSON_REAL || !(us > -9.2e18 && us < 9.2e18))
     return false;
+  /* The product of a large whole number isn't exact. */
+  if (value.f == (double)(int64_t)value.f) {
+    *ns = (int64_t)value.f * 1000;
+    return true;
+  }
   /* Rounded to the nearest integer; halves are rounded away from 0. */
   *ns = (int64_t)(us + (us < 0 ? -0.5 : 0.5));
   return true;

@@ -238,6 +238,7 @@ static void route_content(struct st_importer* m, const struct packet* p,
     case FIELD(CLONE_SNAPSHOT_TRIGGER):
     case ST_FIELD_PACKAGES_LIST:
     case ST_FIELD_DEOBFUSCATION_MAPPING:
+    case ST_FIELD_INITIAL_DISPLAY_STATE:
       queue_packet(m, ts, p->content);
       break;
     case FIELD(STREAMING_PROFILE_PACKET):

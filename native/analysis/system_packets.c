@@ -33,10 +33,14 @@ enum {
   STATS_FDS = 15,
   FD_NUMBER = 1,
   FD_PATH = 2,
+  /* InitialDisplayState */
+  DISPLAY_STATE = 1,
 };
 
+/* `chrome` is the ChromeThreadDescriptor; its data are NULL if there is none. */
 static void parse_thread_descriptor(struct st_importer* m,
-                                    struct st_field thread) {
+                                    struct st_field thread,
+                                    struct st_field chrome) {
   struct st_decoder d;
   struct st_field f;
   int64_t pid = 0, tid = 0;
@@ -50,6 +54,8 @@ static void parse_thread_descriptor(struct st_importer* m,
     else if (f.number == ST_FIELD_THREAD_DESCRIPTOR_THREAD_NAME)
       name = st_field_text(&m->storage, f);
   }
+  if (st_tid_is_sandboxed(chrome))
+    tid = st_sandboxed_tid(tid, pid);
   uint32_t utid = st_thread_get(&m->processes, tid, pid);
   st_thread_set_name(&m->processes, utid, name, ST_NAME_DESCRIPTOR);
 }
@@ -111,6 +117,7 @@ static uint32_t parse_process_descriptor(struct st_importer* m,
 static void parse_descriptor(struct st_importer* m, const struct st_event* e) {
   struct st_decoder d;
   struct st_field f, thread = {0}, process = {0}, chrome = {0};
+  struct st_field chrome_thread = {0};
   uint64_t uuid = 0;
   st_decoder_init(&d, e->data, e->size);
   while (st_decoder_next(&d, &f)) {
@@ -122,6 +129,8 @@ static void parse_descriptor(struct st_importer* m, const struct st_event* e) {
       process = f;
     else if (f.number == ST_FIELD_TRACK_DESCRIPTOR_CHROME_PROCESS && f.data)
       chrome = f;
+    else if (f.number == ST_FIELD_TRACK_DESCRIPTOR_CHROME_THREAD && f.data)
+      chrome_thread = f;
   }
   if (!st_tracks_find(&m->tracks, uuid))
     return;
@@ -130,7 +139,7 @@ static void parse_descriptor(struct st_importer* m, const struct st_event* e) {
     return;
   }
   if (thread.data) {
-    parse_thread_descriptor(m, thread);
+    parse_thread_descriptor(m, thread, chrome_thread);
   } else if (process.data) {
     uint32_t upid = parse_process_descriptor(m, process);
     if (chrome.data)
@@ -142,7 +151,7 @@ static void parse_descriptor(struct st_importer* m, const struct st_event* e) {
 struct tree_process {
   int64_t pid, ppid;
   uint64_t uid, start;
-  bool has_uid, has_kthread, is_kthread;
+  bool has_uid, has_start, has_kthread, is_kthread;
   uint32_t elements;
   st_string name;
   ST_ARRAY(char) cmdline;
@@ -170,7 +179,7 @@ static void read_tree_process(struct st_importer* m, struct tree_process* p,
     else if (f.number == PROCESS_UID)
       p->has_uid = true, p->uid = (uint32_t)f.value;
     else if (f.number == PROCESS_START)
-      p->start = f.value;
+      p->has_start = true, p->start = f.value;
     else if (f.number == PROCESS_IS_KTHREAD)
       p->has_kthread = true, p->is_kthread = f.value != 0;
     else if (f.number == PROCESS_CMDLINE && f.data) {
@@ -224,8 +233,8 @@ static void store_tree_process(struct st_importer* m, struct tree_process* p) {
                  st_int((int64_t)p->uid / 100000));
   }
   int64_t start;
-  if (p->start && st_clocks_convert(&m->clocks, ST_CLOCK_BOOTTIME,
-                                    (int64_t)p->start, &start))
+  if (p->has_start && st_clocks_convert(&m->clocks, ST_CLOCK_BOOTTIME,
+                                        (int64_t)p->start, &start))
     st_process_set_start(processes, upid, start);
   if (p->has_kthread)
     st_arg_add_int(&processes->processes.data[upid].args,
@@ -413,6 +422,13 @@ static void parse_stats(struct st_importer* m, const struct st_event* e) {
   }
 }
 
+static void parse_display_state(struct st_importer* m,
+                                const struct st_event* e) {
+  struct st_field packet = {.data = e->data, .size = e->size};
+  st_set_screen_state(
+      m, e->ts, (double)(int32_t)st_message_find(packet, DISPLAY_STATE).value);
+}
+
 void st_parse_packet(struct st_importer* m, const struct st_event* e) {
   struct st_field packet = {.data = e->data, .size = e->size};
   switch (e->field) {
@@ -420,7 +436,7 @@ void st_parse_packet(struct st_importer* m, const struct st_event* e) {
       parse_descriptor(m, e);
       break;
     case ST_FIELD_TRACE_PACKET_THREAD_DESCRIPTOR:
-      parse_thread_descriptor(m, packet);
+      parse_thread_descriptor(m, packet, (struct st_field){0});
       break;
     case ST_FIELD_TRACE_PACKET_PROCESS_DESCRIPTOR:
       parse_process_descriptor(m, packet);
@@ -437,6 +453,9 @@ void st_parse_packet(struct st_importer* m, const struct st_event* e) {
     case ST_FIELD_TRACE_PACKET_TRIGGER:
     case ST_FIELD_TRACE_PACKET_CLONE_SNAPSHOT_TRIGGER:
       st_parse_trigger(m, e);
+      break;
+    case ST_FIELD_INITIAL_DISPLAY_STATE:
+      parse_display_state(m, e);
       break;
     case ST_FIELD_PACKAGES_LIST:
       st_parse_packages(m, e);

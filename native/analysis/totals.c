@@ -1,6 +1,7 @@
 /* The tables stats and metadata. */
 #include "core/fields.h"
 #include "importer.h"
+#include "messages.h"
 
 static void add_stat(struct st_importer* m, const char* name,
                      struct st_cell index, const char* severity,
@@ -114,7 +115,8 @@ static void add_counts(struct st_importer* m) {
       {"unknown_extension_fields", "error", "trace", c->unknown_fields},
       {"stretto_unread_fields", "info", "analysis", c->unread_fields},
       {"stretto_cut_off", "data_loss", "analysis", m->is_cut_off},
-      {"stretto_unread_kernel_events", "info", "analysis", f->unread},
+      {"stretto_unread_kernel_events", "info", "analysis",
+       f->unread + m->systrace.unread_lines},
   };
   for (size_t i = 0; i < sizeof kStats / sizeof *kStats; i++)
     add_stat(m, kStats[i].name, ST_NULL, kStats[i].severity, kStats[i].source,
@@ -186,6 +188,22 @@ static void add_fields(struct st_importer* m, const struct stat_name* names,
   }
 }
 
+/* The field of TraceFilterStats with the bytes that the filter removed from each
+ * buffer. */
+enum { FILTERED_BYTES = 20 };
+
+static void add_filter_stats(struct st_importer* m, struct st_field stats) {
+  struct st_integers bytes;
+  uint64_t value;
+  int64_t buffer = 0;
+  add_fields(m, kFilterStats, sizeof kFilterStats / sizeof *kFilterStats,
+             ST_NULL, stats.data, stats.size);
+  st_integers_init(&bytes, stats, FILTERED_BYTES);
+  while (st_integers_next(&bytes, &value))
+    add_stat(m, "traced_buf_bytes_filtered_out", st_int(buffer++), "info",
+             "trace", value);
+}
+
 /* Fields of TraceStats. */
 enum { BUFFER_STATS = 1, FILTER_STATS = 11, FINAL_FLUSH = 15 };
 
@@ -204,8 +222,7 @@ static void add_trace_stats(struct st_importer* m) {
                             : "traced_final_flush_failed",
                ST_NULL, f.value == 1 ? "info" : "data_loss", "trace", 1);
     if (f.number == FILTER_STATS && f.data)
-      add_fields(m, kFilterStats, sizeof kFilterStats / sizeof *kFilterStats,
-                 ST_NULL, f.data, f.size);
+      add_filter_stats(m, f);
     if (f.number == BUFFER_STATS && f.data)
       add_fields(m, kBufferStats, sizeof kBufferStats / sizeof *kBufferStats,
                  st_int(buffer++), f.data, f.size);
@@ -252,7 +269,9 @@ void st_add_totals(struct st_importer* m) {
   if (m->trace_stats.data)
     add_trace_stats(m);
   st_add_metadata(m, "trace_type", false, ST_NULL,
-                  st_intern(&m->storage, m->json.is_used ? "json" : "proto"));
+                  st_intern(&m->storage, m->json.is_used       ? "json"
+                                         : m->systrace.is_used ? "systrace"
+                                                               : "proto"));
   st_add_metadata(m, "trace_size_bytes", false, st_int((int64_t)m->fed_bytes),
                   0);
   if (m->clocks.is_locked)

@@ -13,6 +13,7 @@
  */
 #pragma once
 
+#include "core/decoder.h"
 #include "cpus.h"
 #include "processes.h"
 
@@ -95,6 +96,13 @@ void st_tracks_init(struct st_tracks* t, struct st_storage* s,
  * earlier one. */
 bool st_tracks_register(struct st_tracks* t, uint32_t sequence,
                         const uint8_t* data, size_t size);
+/* Returns whether a ChromeThreadDescriptor says that the tid is one of a
+ * sandbox, where several processes use the same. */
+bool st_tid_is_sandboxed(struct st_field chrome_thread);
+/* Returns a tid that is different in each process. */
+static inline int64_t st_sandboxed_tid(int64_t tid, int64_t pid) {
+  return (int64_t)((uint64_t)pid << 32 | (uint64_t)tid);
+}
 /* Returns a registered track; NULL if the uuid has no descriptor. */
 struct st_track* st_tracks_find(struct st_tracks* t, uint64_t uuid);
 /* Returns the track with its thread or process; adds a global one if the uuid

@@ -17,7 +17,21 @@ static void read_process(struct st_track* track, struct st_field process) {
   }
 }
 
-static void read_thread(struct st_track* track, struct st_field thread) {
+bool st_tid_is_sandboxed(struct st_field chrome_thread) {
+  enum { IS_SANDBOXED = 3 };
+  struct st_decoder d;
+  struct st_field f;
+  bool is_sandboxed = false;
+  st_decoder_init(&d, chrome_thread.data, chrome_thread.size);
+  while (st_decoder_next(&d, &f)) {
+    if (f.number == IS_SANDBOXED)
+      is_sandboxed = f.value != 0;
+  }
+  return is_sandboxed;
+}
+
+static void read_thread(struct st_track* track, struct st_field thread,
+                        bool is_sandboxed) {
   struct st_decoder d;
   struct st_field f;
   track->kind = ST_TRACK_THREAD;
@@ -29,6 +43,8 @@ static void read_thread(struct st_track* track, struct st_field thread) {
     else if (f.number == ST_FIELD_THREAD_DESCRIPTOR_TID)
       track->tid = (int64_t)f.value;
   }
+  if (is_sandboxed)
+    track->tid = st_sandboxed_tid(track->tid, track->pid);
 }
 
 /* Joins categories by commas. */
@@ -156,7 +172,7 @@ static void read_kinds(struct st_storage* s, struct st_track* track,
   st_string names[3] = {0};
   struct st_field thread = {0}, process = {0}, counter = {0};
   struct st_decoder d;
-  struct st_field f;
+  struct st_field f, chrome_thread = {0};
   st_decoder_init(&d, data, size);
   while (st_decoder_next(&d, &f)) {
     if (f.number == ST_FIELD_TRACK_DESCRIPTOR_NAME)
@@ -171,12 +187,14 @@ static void read_kinds(struct st_storage* s, struct st_track* track,
       process = f;
     else if (f.number == ST_FIELD_TRACK_DESCRIPTOR_COUNTER && f.data)
       counter = f;
+    else if (f.number == ST_FIELD_TRACK_DESCRIPTOR_CHROME_THREAD && f.data)
+      chrome_thread = f;
     else if (f.number == ST_FIELD_TRACK_DESCRIPTOR_UUID)
       track->uuid = f.value;
   }
   track->name = names[0] ? names[0] : names[1] ? names[1] : names[2];
   if (thread.data)
-    read_thread(track, thread);
+    read_thread(track, thread, st_tid_is_sandboxed(chrome_thread));
   else if (process.data)
     read_process(track, process);
   else if (counter.data)

@@ -1001,7 +1001,7 @@ class TraceImporter:
             LocalProtocolError: The trace is complete, or another thread is feeding it.
         """
 
-    def is_json(self) -> bool:
+    def is_text(self) -> bool:
         """Return whether the trace is JSON. It is known from the first bytes that were fed."""
 
     def cut_off(self) -> None:

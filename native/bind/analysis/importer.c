@@ -2,7 +2,8 @@
  *
  *   importer = TraceImporter(inflate)      inflate: zlib.decompress
  *   importer.feed(data)                    any number of times
- *   importer.is_json()                     whether the data are JSON
+ *   importer.is_text()                     whether the data are JSON, or text of
+ *                                          the kernel
  *   importer.cut_off()                     notes that the end is missing
  *   importer.finish()
  *   importer.tables()                      names
@@ -132,9 +133,10 @@ static PyObject* finish(PyObject* object, PyObject* Py_UNUSED(none)) {
   return leave(self, done);
 }
 
-static PyObject* is_json(PyObject* object, PyObject* Py_UNUSED(none)) {
+static PyObject* is_text(PyObject* object, PyObject* Py_UNUSED(none)) {
   const struct importer_object* self = (struct importer_object*)object;
-  return PyBool_FromLong(self->importer->json.is_used);
+  return PyBool_FromLong(self->importer->json.is_used ||
+                         self->importer->systrace.is_used);
 }
 
 static PyObject* cut_off(PyObject* object, PyObject* Py_UNUSED(none)) {
@@ -380,7 +382,7 @@ static PyObject* arrow(PyObject* object, PyObject* name) {
 
 static PyMethodDef kImporterMethods[] = {
     {"feed", feed, METH_O, NULL},
-    {"is_json", is_json, METH_NOARGS, NULL},
+    {"is_text", is_text, METH_NOARGS, NULL},
     {"cut_off", cut_off, METH_NOARGS, NULL},
     {"finish", finish, METH_NOARGS, NULL},
     {"tables", tables, METH_NOARGS, NULL},

@@ -58,8 +58,10 @@ static const uint32_t kInterned[] = {1, 2, 5, 6, 7, 16, 17, 19, 26};
 /* Makes a bundle of kernel events.  The ids of threads are small. */
 static struct message any_bundle(struct input* in) {
   static const uint32_t kEvents[] = {
-      3,  4,   11,  12,  13,  14,  16,  18,  20,  24,  25,  36,  37, 57,
-      58, 235, 236, 240, 324, 325, 546, 547, 553, 554, 559, 560, 313};
+      3,   4,   11,  12,  13,  14,  16,  18,  20,  24,  25,  36,  37,  57,  58,
+      235, 236, 240, 324, 325, 546, 547, 553, 554, 559, 560, 313, 80,  314, 315,
+      326, 328, 329, 330, 331, 333, 334, 335, 348, 351, 359, 360, 361, 362, 363,
+      365, 366, 367, 419, 420, 421, 437, 438, 465, 466, 484, 542, 576, 577};
   static const char* const kTexts[] = {
       "B|1|b",     "E|1",     "E",       "S|1|s|2",  "F|1|s|2",
       "G|1|t|g|1", "H|1|t|1", "N|1|t|n", "C|2|c|-5", "I|3|i"};
@@ -67,7 +69,7 @@ static struct message any_bundle(struct input* in) {
   add_number(&bundle, 1, next(in) % 4);
   for (uint32_t n = next(in) % 16; n > 0; n--) {
     struct message event = {0};
-    uint32_t field = kEvents[next(in) % 27];
+    uint32_t field = kEvents[next(in) % (sizeof kEvents / sizeof *kEvents)];
     add_number(&event, 1, number(in));
     add_number(&event, 2, next(in) % 4);
     struct message content = ANY(in, kSmall);
@@ -149,6 +151,12 @@ static void finish(struct st_importer* m) {
                    ST_CALLSITE_TABLE);
   check_references(m, ST_CALLSITE_TABLE, ST_CALLSITE_frame_id, ST_FRAME_TABLE);
   check_references(m, ST_FRAME_TABLE, ST_FRAME_mapping, ST_MAPPING_TABLE);
+  check_references(m, ST_HEAP_OBJECT_TABLE, ST_HEAP_OBJECT_reference_set_id,
+                   ST_HEAP_REFERENCE_TABLE);
+  check_references(m, ST_HEAP_REFERENCE_TABLE, ST_HEAP_REFERENCE_owned_id,
+                   ST_HEAP_OBJECT_TABLE);
+  check_references(m, ST_HEAP_CLASS_TABLE, ST_HEAP_CLASS_superclass_id,
+                   ST_HEAP_CLASS_TABLE);
   check_references(m, ST_FLOW_TABLE, ST_FLOW_slice_in, ST_SLICE_TABLE);
   struct st_slice_totals totals = {0};
   CHECK(st_slice_totals(&totals, &m->storage, ST_BY_FUNCTION));

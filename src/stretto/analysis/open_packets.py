@@ -27,6 +27,14 @@ _REFUSALS = {
 }
 
 
+_KERNEL_TEXT = (b" ", b"TRACE:\n", b"cpus=", b"<html>", b"<!doctype html>", b"<!DOCTYPE html>")
+
+
+def is_kernel_text(start: bytes) -> bool:
+    """Whether a file begins like the kernel's events as text (`native/analysis/systrace.h`)."""
+    return start.startswith(_KERNEL_TEXT) or b"# tracer" in start[:128]
+
+
 def _refuse(reason: str) -> None:
     raise DecodeError(reason)
 
@@ -67,7 +75,8 @@ def open_packets(
         file: The trace, at its beginning.
         damaged: Called with the reason if the compression is damaged or ends early. The trace
             then ends at this place. The default raises a DecodeError.
-        reads_json: Whether JSON is opened as it is, instead of refused.
+        reads_json: Whether JSON, and the kernel's events as text, are opened as they are, instead
+            of refused.
 
     Raises:
         DecodeError: The file is not a trace, or can't be unpacked.
@@ -79,7 +88,7 @@ def open_packets(
 def _packets(file: BufferedReader, stack: ExitStack, reads_json: bool) -> BinaryIO:
     start = file.peek(SNIFFED_BYTES)
     found = format_of_start(start)
-    if found == JSON and reads_json:
+    if reads_json and (found == JSON or (found is None and is_kernel_text(start))):
         return cast("BinaryIO", file)
     if start and found in _REFUSALS:
         raise DecodeError(_REFUSALS[found])

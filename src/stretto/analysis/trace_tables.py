@@ -81,7 +81,7 @@ def _read(
 ) -> None:
     while piece := packets.read(PIECE_BYTES):
         importer.feed(piece)
-        if not importer.is_json():
+        if not importer.is_text():
             watch(piece)
     importer.finish()
 
