@@ -8,6 +8,7 @@
 #include "hooks/coroutine_bounds.h"
 #include "hooks/merging_thread.h"
 #include "hooks/python_layout.h"
+#include "hooks/sampler_totals.h"
 #include "hooks/shared_totals.h"
 #include "hooks/shown_calls.h"
 #include "hooks/stack_sampler.h"

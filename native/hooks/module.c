@@ -12,8 +12,8 @@
 #include "hooks/look_times.h"
 #include "hooks/manager_lives.h"
 #include "hooks/python_layout.h"
+#include "hooks/sampler_totals.h"
 #include "hooks/shared_totals.h"
-#include "hooks/stack_sampler.h"
 #include "hooks/task_lives.h"
 #include "hooks/tracer.h"
 

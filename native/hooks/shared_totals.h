@@ -25,6 +25,10 @@ enum st_totals_number {
   ST_TOTALS_LONGEST_GAP,
   ST_TOTALS_COUNTED,
   ST_TOTALS_THRESHOLD,
+  /* The part of ST_TOTALS_WAITING in which threads were ready to run, and whether
+   * it is known. */
+  ST_TOTALS_READY,
+  ST_TOTALS_KNOWS_READY,
   ST_TOTALS_SAMPLED, /* 1: only stack samples find calls. */
   ST_TOTALS_NUMBERS,
 };

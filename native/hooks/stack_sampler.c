@@ -16,9 +16,10 @@
 #include "hooks/look_times.h"
 #include "hooks/merging_thread.h"
 #include "hooks/python_layout.h"
-#include "hooks/shared_totals.h"
+#include "hooks/sampler_totals.h"
 #include "hooks/shown_calls.h"
 #include "hooks/stack_samples.h"
+#include "probes/waiting_thread.h"
 
 enum {
   MAX_THREADS = 4096,
@@ -29,6 +30,7 @@ enum {
    * they were not found on a stack. */
   ARMED_IN_TURN = 1,
   NS = 1000000000,
+  READY_PAUSE_NS = 10000000,
 };
 
 /* A thread, with its last stack sample. */
@@ -37,6 +39,9 @@ struct known_thread {
   struct st_last_sample shared;
   uint64_t native_id;
   uint64_t cpu_ns, time;
+  /* How long the thread had waited for a CPU at `ready_at`; it is read at most
+   * once in READY_PAUSE_NS.  `ready_at` is 0 before the first reading. */
+  uint64_t ready_ns, ready_at;
   /* A wait that began since the last sample began after this time. */
   uint64_t wait_begin;
   /* The wait that the last sample has found ended before this time. */
@@ -81,7 +86,6 @@ static struct {
 static struct known_thread* known[BUCKETS];
 static struct known_thread* unused;
 static int known_count;
-struct st_sampler_totals st_sampler_totals;
 static uint64_t pass, next_to_arm;
 /* The time before the last walk over all threads.  The calls of a thread that
  * was not found then began later. */
@@ -117,7 +121,7 @@ static struct known_thread* get_known(const struct st_stack_thread* thread) {
   k->depth = 0;
   k->samples = 0;
   k->same = INT_MAX;
-  k->time = k->cpu_ns = k->wait_end = 0;
+  k->time = k->cpu_ns = k->wait_end = k->ready_at = 0;
   k->waits = false;
   atomic_store(&k->shared.ran, NULL);
   atomic_store(&k->shared.until, last_walk);
@@ -131,13 +135,6 @@ static void forget_known(struct known_thread** at) {
   *at = k->next;
   k->next = unused;
   unused = k;
-}
-
-/* Adds to a sum that only the sampling thread writes. */
-static void add(_Atomic uint64_t* sum, uint64_t value) {
-  atomic_store_explicit(sum,
-                        atomic_load_explicit(sum, memory_order_relaxed) + value,
-                        memory_order_relaxed);
 }
 
 /* Returns the totals of a function, and makes them on first use.  Returns NULL
@@ -159,7 +156,7 @@ static void add_time(struct st_code_record* r, uint64_t ran, uint64_t round) {
   if (!t)
     return;
   r->round = round;
-  add(&t->time_ns, ran);
+  st_sampler_add(&t->time_ns, ran);
 }
 
 /* Adds the time since the last sample to the functions on the thread's stack:
@@ -175,9 +172,9 @@ static void add_times(const struct known_thread* k, uint64_t ran,
   struct st_function_totals* waits = totals_of(innermost);
   struct st_function_totals* runs = totals_of(before ? before : innermost);
   if (waits)
-    add(&waits->waiting_ns, waited);
+    st_sampler_add(&waits->waiting_ns, waited);
   if (runs)
-    add(&runs->own_ns, ran);
+    st_sampler_add(&runs->own_ns, ran);
   count++;
   add_time(before, ran, count);
   for (int i = 0; i < k->depth; i++)
@@ -326,6 +323,19 @@ static void note_run(struct known_thread* k, uint64_t time, uint64_t ran) {
   k->waits = false;
 }
 
+/* Adds the time for which the thread has waited for a CPU since the last
+ * reading. */
+static void add_ready(struct known_thread* k, uint64_t time) {
+  uint64_t ready;
+  if (!st_thread_waited_ns(k->native_id, &ready))
+    return;
+  if (k->ready_at && ready > k->ready_ns)
+    st_sampler_add(&st_sampler_totals.ready_ns, ready - k->ready_ns);
+  atomic_store(&st_sampler_totals.knows_ready, true);
+  k->ready_ns = ready;
+  k->ready_at = time;
+}
+
 static void sample_thread(struct known_thread* k,
                           struct st_stack_thread* thread, bool second) {
   uint64_t time = st_boottime_ns();
@@ -334,10 +344,12 @@ static void sample_thread(struct known_thread* k,
   bool idle = k->time && cpu == k->cpu_ns && k->samples;
   uint64_t ran = cpu > k->cpu_ns && k->time ? cpu - k->cpu_ns : 0;
   ran = ran < elapsed ? ran : elapsed;
-  add(&st_sampler_totals.running_ns, ran);
-  add(&st_sampler_totals.waiting_ns, elapsed - ran);
+  st_sampler_add(&st_sampler_totals.running_ns, ran);
+  st_sampler_add(&st_sampler_totals.waiting_ns, elapsed - ran);
   if (!idle)
     note_run(k, time, ran);
+  if (!idle && time - k->ready_at >= READY_PAUSE_NS)
+    add_ready(k, time);
   k->time = time;
   k->cpu_ns = cpu;
   bool known_stack = idle || read_stack(k, thread, second);
@@ -464,33 +476,6 @@ static void await(uint64_t time) {
   }
 }
 
-static void note_gap(uint64_t ns) {
-  struct st_sampler_totals* t = &st_sampler_totals;
-  add(&t->rounds, 1);
-  add(&t->gaps_us, ns / 1000);
-  add(&t->squares_us, (ns / 1000) * (ns / 1000));
-  if (ns > atomic_load_explicit(&t->longest_gap_ns, memory_order_relaxed))
-    atomic_store_explicit(&t->longest_gap_ns, ns, memory_order_relaxed);
-}
-
-uint64_t st_sampling_period_ns(void) {
-  uint64_t gaps = atomic_load(&st_sampler_totals.gaps_us);
-  return gaps ? atomic_load(&st_sampler_totals.squares_us) * 1000 / gaps : 0;
-}
-
-void st_sampler_publish(void) {
-  const struct st_sampler_totals* l = &st_sampler_totals;
-  st_totals_set(ST_TOTALS_PID, (uint64_t)getpid());
-  st_totals_set(ST_TOTALS_RUNNING, l->running_ns);
-  st_totals_set(ST_TOTALS_WAITING, l->waiting_ns);
-  st_totals_set(ST_TOTALS_PERIOD, st_sampling_period_ns());
-  st_totals_set(ST_TOTALS_LONGEST_GAP, l->longest_gap_ns);
-  st_totals_set(ST_TOTALS_COUNTED,
-                __atomic_load_n(&st_shown_counts.counted, __ATOMIC_RELAXED));
-  st_totals_set(ST_TOTALS_THRESHOLD, st_hooks.threshold_ns);
-  st_totals_set(ST_TOTALS_SAMPLED, !ST_CALLS_ARE_REPORTED);
-}
-
 static void* run(void* unused) {
   (void)unused;
   sampler.kernel_id = (pid_t)syscall(SYS_gettid);
@@ -501,7 +486,7 @@ static void* run(void* unused) {
     uint64_t start = own_cpu_time();
     uint64_t now = st_boottime_ns();
     if (last)
-      note_gap(now - last);
+      st_sampler_note_gap(now - last);
     last = now;
     uint64_t last_new = look(false);
     if (last_new) {
@@ -567,10 +552,6 @@ void st_sampler_stop(void) {
   st_thread_join(sampler.thread, &sampler.kernel_id);
   Py_END_ALLOW_THREADS
   sampler.running = false;
-}
-
-void st_sampler_forget_totals(void) {
-  st_sampler_totals = (struct st_sampler_totals){0};
 }
 
 bool st_sampler_use_threshold(const char* path) {

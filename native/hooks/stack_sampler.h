@@ -30,7 +30,6 @@
  */
 #pragma once
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -42,34 +41,11 @@ enum {
   ST_SECOND_LOOK_NS = 50000,
 };
 
-/* The number of rounds since the process began, and the total running and
- * waiting time that they found, summed over all threads.  The sampling thread
- * writes these values, and other threads read them for the summary.  Each value
- * is used independently of the others, so relaxed access suffices. */
-struct st_sampler_totals {
-  _Atomic uint64_t rounds, running_ns, waiting_ns, longest_gap_ns;
-  /* The sums of the times between two rounds, and of their squares. */
-  _Atomic uint64_t gaps_us, squares_us;
-};
-
-extern struct st_sampler_totals st_sampler_totals;
-
-/* Returns the average time between two rounds in ns, weighted by time: one
- * pause of 10 ms has the weight of ten pauses of 1 ms.  Returns 0 before the
- * second round. */
-uint64_t st_sampling_period_ns(void);
-
 /* Starts the sampling thread.  Returns false if the system lets no process read
  * its own memory, or if no thread can be started. */
 bool st_sampler_start(void);
 /* Stops the sampling thread and joins it.  Does nothing if it does not run. */
 void st_sampler_stop(void);
-
-/* Stores the numbers of this process for the recorder (shared_totals.h).  The
- * sampling thread does so in each round. */
-void st_sampler_publish(void);
-/* Sets all totals to 0.  May be called only while no sampling thread runs. */
-void st_sampler_forget_totals(void);
 
 /* Maps a file that contains the threshold, a u64 in ns, which may rise later.
  * If `path` is NULL, the threshold stays as it is.  May be called only while no

@@ -59,11 +59,16 @@ def test_error_names_the_limit_of_open_descriptors(trace):
 EXCEPTHOOKS = {
     "replaced": "sys.excepthook = lambda *_: None",
     "chained": "python_s = sys.excepthook\nsys.excepthook = lambda *error: python_s(*error)",
+    "ignoring": "python_s = sys.excepthook\n"
+    "class Broken:\n    def __del__(self): raise ValueError\n"
+    "sys.excepthook = lambda *error: (python_s(*error), Broken(), None)[-1]",
     "caught": "sys.excepthook = lambda *_: None\ntry: fail()\nexcept KeyError: sys.exit(1)",
 }
 
 
-@pytest.mark.parametrize(("hook", "found"), [("replaced", 1), ("chained", 1), ("caught", 0)])
+@pytest.mark.parametrize(
+    ("hook", "found"), [("replaced", 1), ("chained", 1), ("ignoring", 2), ("caught", 0)]
+)
 def test_uncaught_exceptions_are_counted_despite_an_excepthook_of_the_program(
     oracle, trace, hook, found
 ):

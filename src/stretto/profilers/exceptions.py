@@ -56,8 +56,9 @@ def _record(
     **arguments: object,
 ) -> None:
     global _seen, _kept
-    _seen = _key(error)
-    _kept = str(arguments.get("kept_by", "")), _length(trace)
+    if "ignored_in" not in arguments:  # An ignored exception is seen nowhere else.
+        _seen = _key(error)
+        _kept = str(arguments.get("kept_by", "")), _length(trace)
     message = message_of(error)
     text = f"{type_name(kind)}: {message}" if message else type_name(kind)
     category.log_message(

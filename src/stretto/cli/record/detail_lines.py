@@ -116,15 +116,25 @@ def _rises(result: RecordingResult) -> list[str]:
     ]
 
 
+def _times(totals: Iterable[ProcessTotals]) -> str:
+    """Format how long the threads ran, waited for a CPU, and were blocked."""
+    running, waiting = _sum(totals, "running_ns"), _sum(totals, "waiting_ns")
+    if not _sum(totals, "knows_ready"):  # The kernel doesn't tell it.
+        return f"{time_text(running)} running, {time_text(waiting)} waiting"
+    ready = min(_sum(totals, "ready_ns"), waiting)
+    return (
+        f"{time_text(running)} running, {time_text(ready)} waiting for a CPU, "
+        f"{time_text(waiting - ready)} blocked"
+    )
+
+
 def detail_lines(result: RecordingResult) -> list[str]:
     """Return the summary's lines about auto detail."""
     totals = result.totals
     if not totals:  # No process has connected.
         return _rises(result)
-    running, waiting = _sum(totals, "running_ns"), _sum(totals, "waiting_ns")
     lines = [
-        f"  threads: {time_text(running)} running, {time_text(waiting)} waiting, "
-        + plural(len({each.pid for each in totals}), "process")
+        f"  threads: {_times(totals)}, {plural(len({each.pid for each in totals}), 'process')}"
     ]
     functions = _merge(totals)
     inner = [function for function in functions if not function.is_body()]

@@ -58,9 +58,10 @@ class ProcessTotals:
         self.functions = functions
 
 
-_NUMBERS = struct.Struct("=9Q")
+_NUMBERS = struct.Struct("=11Q")
 _NAMES = (
-    "running_ns", "waiting_ns", "period_ns", "longest_gap_ns", "counted", "threshold_ns", "sampled",
+    "running_ns", "waiting_ns", "period_ns", "longest_gap_ns", "counted", "threshold_ns",
+    "ready_ns", "knows_ready", "sampled",
 )  # fmt: skip
 _FUNCTION = struct.Struct("=7Q")
 _MAX_FUNCTIONS = 1 << 13

@@ -50,6 +50,16 @@ def test_running_functions_and_waiting_functions_have_separate_lines() -> None:
     assert lines["waiting in"] == "queue.Queue.get (queue.py:154) 90 ms, 2 calls"
 
 
+def test_waiting_for_a_cpu_is_told_from_being_blocked_if_the_kernel_tells_it() -> None:
+    numbers = {**PROCESS.numbers, "knows_ready": 1}
+    (said, nothing) = (
+        lines_of(ProcessTotals(7, {**numbers, "ready_ns": ready}, []))["threads"]
+        for ready in (30 * MS, 0)
+    )
+    assert said == "9 ms running, 30 ms waiting for a CPU, 60 ms blocked, 1 process"
+    assert nothing == "9 ms running, 0 ns waiting for a CPU, 90 ms blocked, 1 process"
+
+
 def test_line_with_what_they_call_has_only_functions_of_the_program_and_no_module_bodies() -> None:
     assert lines_of(PROCESS)["with what they call"] == (
         "main (job.py:30) 8 ms, 1 call; count (job.py:7) 5 ms, calls not counted"
