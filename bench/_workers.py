@@ -195,7 +195,7 @@ def stretto_disabled() -> Figures:
     def empty(count: int) -> None:
         c = category
         for _ in range(count):
-            c.empty("x")
+            c._empty("x")
 
     def slice_(count: int) -> None:
         c = category
@@ -206,7 +206,7 @@ def stretto_disabled() -> Figures:
     def empty_slice(count: int) -> None:
         c = category
         for _ in range(count):
-            with c.empty_slice("x"):
+            with c._empty_slice("x"):
                 pass
 
     return {

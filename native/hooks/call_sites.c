@@ -35,15 +35,26 @@ static PyObject* blocking_names(void) {
   return set;
 }
 
+static bool sets_profile(PyObject* name) {
+  return PyUnicode_CompareWithASCIIString(name, "setprofile") == 0 ||
+         PyUnicode_CompareWithASCIIString(name, "_setprofileallthreads") == 0;
+}
+
+/* Where calls are reported to us, a profile function that such a call installs
+ * is told of the call's return, too, which it isn't without a recorder.  So
+ * code that may install one reports none. */
 bool st_code_may_block(PyObject* code) {
   PyObject* names = ((PyCodeObject*)code)->co_names;
   PyObject* set = blocking_names();
+  bool found = false;
   for (Py_ssize_t i = 0; set && i < PyTuple_GET_SIZE(names); i++) {
-    if (PySet_Contains(set, PyTuple_GET_ITEM(names, i)) == 1)
-      return true;
+    PyObject* name = PyTuple_GET_ITEM(names, i);
+    if (sets_profile(name))
+      return false;
+    found = found || PySet_Contains(set, name) == 1;
   }
   PyErr_Clear();
-  return false;
+  return found;
 }
 
 struct st_call_site* st_call_site_get(PyObject* code, int offset) {

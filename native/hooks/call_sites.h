@@ -28,6 +28,6 @@ struct st_call_site* st_call_site_get(PyObject* code, int offset);
  * memory. */
 PyObject* st_call_site_name(struct st_call_site* site);
 /* Returns whether the code contains a name that functions which block often
- * have: `sleep`, `acquire`, `recv`. */
+ * have: `sleep`, `acquire`, `recv`, and doesn't install profile functions. */
 bool st_code_may_block(PyObject* code);
 void st_call_sites_clear(void);

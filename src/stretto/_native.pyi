@@ -599,7 +599,7 @@ class Category:
             args: arguments whose names are also parameters of this method.
             arguments: further arguments of the slice.
         """
-    def slice_for_code(self, code: CodeType, /) -> _Slice: ...
+    def _slice_for_code(self, code: CodeType, /) -> _Slice: ...
     def log_message(
         self,
         name: str,
@@ -700,20 +700,20 @@ class Category:
 
         Raises TypeError, ValueError.
         """
-    def trace_calls(self, wrapper: _T, /) -> _T:
+    def _trace_calls(self, wrapper: _T, /) -> _T:
         """Make native code execute the calls of a wrapper from `@traced`; return the wrapper."""
 
-    def call_traced(
+    def _call_traced(
         self, function: Callable[..., _T], args: tuple[Any, ...], kwargs: dict[str, Any], /
     ) -> _T:
         """Call a Python function, and record the call as a slice."""
 
     def traced(self, target: _T) -> _T:
         """Decorate a function, method or class: every call becomes a slice."""
-    def empty(self, *args: Any, **kwargs: Any) -> None:
+    def _empty(self, *args: Any, **kwargs: Any) -> None:
         """Do nothing: a baseline for measuring the cost of a disabled event."""
-    def empty_slice(self, *args: Any, **kwargs: Any) -> _Slice: ...
-    def set_slot(self, slot: int, enabled: bool) -> None: ...
+    def _empty_slice(self, *args: Any, **kwargs: Any) -> _Slice: ...
+    def _set_slot(self, slot: int, enabled: bool) -> None: ...
 
 @final
 class EventTemplate:

@@ -118,6 +118,7 @@ def test_stop(): pytest.exit("the disk is full")
 def test_never(): pass
 """
 LOOKUP_ERROR = "_pytest.fixtures.FixtureLookupError"
+EXIT = "_pytest.outcomes.Exit"
 
 
 def test_errors_of_fixtures_and_the_exit_of_the_run_are_named(
@@ -136,7 +137,7 @@ def test_errors_of_fixtures_and_the_exit_of_the_run_are_named(
         ("test_again", "error", "database", "ConnectionError", "no route"),
         ("test_sell", "passed, error", "cart", "KeyError", "'gone'"),
         ("test_wrong", "error", "nothing", LOOKUP_ERROR, "fixture 'nothing' not found"),
-        ("test_stop", "interrupted", None, "Exit", "the disk is full"),
+        ("test_stop", "interrupted", None, EXIT, "the disk is full"),
     ]
     ends = "select count(*) from slice where name = 'pytest.exit: the disk is full'"
     assert loaded.query(ends) == [(1,)]
@@ -146,7 +147,7 @@ def test_errors_of_fixtures_and_the_exit_of_the_run_are_named(
         "  error  test_shop.py::test_open  fixture database: ConnectionError: no route",
         "  error  test_shop.py::test_again  fixture database: ConnectionError: no route",
         "  passed, error  test_shop.py::test_sell  fixture cart: KeyError: 'gone'",
-        "  interrupted  test_shop.py::test_stop  Exit: the disk is full",
+        f"  interrupted  test_shop.py::test_stop  {EXIT}: the disk is full",
         "  pytest.exit: the disk is full",
     ]
 

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from stretto.base.installed_code import NOT_OWN_CODE
+from stretto.cli.main import main
 from tests.support.recorded import check_trace, record
 
 PROGRAM = """
@@ -40,7 +42,7 @@ def second(callback):
 
 @pytest.mark.parametrize("mode", ["--full", "--ring", "--auto"], ids=str)
 def test_installed_code_is_recorded_only_where_own_code_calls_it(
-    tmp_path: Path, oracle: Any, mode: str
+    tmp_path: Path, oracle: Any, mode: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     packages = tmp_path / "site-packages"
     packages.mkdir()
@@ -49,6 +51,9 @@ def test_installed_code_is_recorded_only_where_own_code_calls_it(
     script.write_text(PROGRAM)
     run = record(tmp_path / "own.pftrace", mode, "--my-code", str(script), str(packages))
     assert run.status == 0, run.stderr
+    assert f"  left out: {NOT_OWN_CODE}\n" in run.stderr
+    assert main(["summary", str(run.path)]) == 0
+    assert f"  left out: {NOT_OWN_CODE}\n" in capsys.readouterr().out
     trace = check_trace(oracle, run.trace)
     names = trace.query(
         "select s.name, p.name from slice s left join slice p on s.parent_id = p.id "

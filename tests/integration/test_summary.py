@@ -64,10 +64,10 @@ os.wait()
 def test_summaries_and_losses_count_the_tasks_without_a_lane(tmp_path: Path) -> None:
     run = record(tmp_path / "t.pftrace", "-c", TASKS)
     assert run.status == 0, run.stderr
-    (said,) = re.findall(r"not followed: \d+: ([\d,]+) tasks without a lane: 250 a", run.stderr)
+    (said,) = re.findall(r"left out: \d+: ([\d,]+) tasks without a lane: 250 a", run.stderr)
     stretto = (sys.executable, "-m", "stretto")
     shown = alone(*stretto, "summary", str(run.path))
-    assert "not followed: tasks without a lane: `--ask losses` counts them" in shown.stdout
+    assert "left out: tasks without a lane: `--ask losses` counts them" in shown.stdout
     query = ("query", "--engine", "sqlite", "--format", "csv", "--ask", "losses")
     rows = alone(*stretto, *query, str(run.path)).stdout.splitlines()
     assert f"tasks without a lane,,data_loss,{said.replace(',', '')}" in rows

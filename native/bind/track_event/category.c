@@ -37,7 +37,7 @@ static PyObject* category_set_slot(PyObject* self, PyObject* const* args,
   CategoryObject* category = (CategoryObject*)self;
   int64_t slot = 0;
   if (count != 2) {
-    PyErr_SetString(PyExc_TypeError, "set_slot(slot, enabled)");
+    PyErr_SetString(PyExc_TypeError, "_set_slot(slot, enabled)");
     return NULL;
   }
   if (!st_bind_integer(args[0], "slot", 0, MAX_INSTANCES - 1, &slot))
@@ -197,9 +197,9 @@ static PyMethodDef kMethods[] = {
      "slice(name, /, *, track=None, flow=None, terminating_flow=None,\n"
      "      timestamp=None, args={}, **arguments)\n--\n\n"
      "A context manager that records the time spent in its block."},
-    {"slice_for_code", category_slice_for_code, METH_O,
-     "slice_for_code(code, /)\n--\n\nReturn a slice with the name and location "
-     "of a code object."},
+    {"_slice_for_code", category_slice_for_code, METH_O,
+     "_slice_for_code(code, /)\n--\n\nReturn a slice with the name and "
+     "location of a code object."},
     {"counter", FAST_METHOD(category_counter),
      "counter(name, value, /, *, unit=None, track=None, timestamp=None)\n--\n\n"
      "Record the value of a quantity; `track` is the parent track."},
@@ -217,19 +217,19 @@ static PyMethodDef kMethods[] = {
     {"traced", category_traced, METH_O,
      "traced(target, /)\n--\n\n"
      "Decorate a function, method or class: every call becomes a slice."},
-    {"trace_calls", category_trace_calls, METH_O,
-     "trace_calls(wrapper, /)\n--\n\n"
+    {"_trace_calls", category_trace_calls, METH_O,
+     "_trace_calls(wrapper, /)\n--\n\n"
      "Make calls of a wrapper by `@traced` native, and return it."},
-    {"call_traced", (PyCFunction)(void (*)(void))category_call_traced,
+    {"_call_traced", (PyCFunction)(void (*)(void))category_call_traced,
      METH_FASTCALL,
-     "call_traced(function, args, kwargs, /)\n--\n\n"
+     "_call_traced(function, args, kwargs, /)\n--\n\n"
      "Call a Python function, and record the call as a slice."},
-    {"empty", FAST_METHOD(category_empty),
+    {"_empty", FAST_METHOD(category_empty),
      "Do nothing: the benchmarks' baseline of a disabled event."},
-    {"empty_slice", FAST_METHOD(category_empty_slice),
+    {"_empty_slice", FAST_METHOD(category_empty_slice),
      "Return a context manager that does nothing: the benchmarks' baseline."},
-    {"set_slot", (PyCFunction)(void (*)(void))category_set_slot, METH_FASTCALL,
-     "set_slot(slot, enabled)"},
+    {"_set_slot", (PyCFunction)(void (*)(void))category_set_slot, METH_FASTCALL,
+     "_set_slot(slot, enabled)"},
     {"__reduce__", category_reduce, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL}};
 

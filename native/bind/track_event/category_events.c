@@ -101,7 +101,7 @@ PyObject* category_slice_for_code(PyObject* self, PyObject* code) {
   if (PyCode_Check(code))
     r.code = code;
   else if (!report_misuse(&r, PART_POSITIONAL, PyExc_TypeError,
-                          "slice_for_code() takes a code object"))
+                          "_slice_for_code() takes a code object"))
     return NULL;
   return slice_new(&r);
 }

@@ -7,7 +7,7 @@ PyObject* category_call_traced(PyObject* self, PyObject* const* args,
                                Py_ssize_t count) {
   if (count != 3 || !PyFunction_Check(args[0]) || !PyTuple_Check(args[1]) ||
       !PyDict_Check(args[2])) {
-    PyErr_SetString(PyExc_TypeError, "call_traced(function, args, kwargs)");
+    PyErr_SetString(PyExc_TypeError, "_call_traced(function, args, kwargs)");
     return NULL;
   }
   PyObject* code = PyFunction_GET_CODE(args[0]);
@@ -88,7 +88,7 @@ PyObject* category_trace_calls(PyObject* self, PyObject* wrapper) {
       cell_content(wrapper, CELL_CATEGORY) != self ||
       !are_cells(self, cell_content(wrapper, CELL_FUNCTION))) {
     PyErr_SetString(PyExc_TypeError,
-                    "trace_calls() takes a wrapper made by @traced");
+                    "_trace_calls() takes a wrapper made by @traced");
     return NULL;
   }
   PyFunctionObject* function = (PyFunctionObject*)wrapper;

@@ -8,6 +8,7 @@ from stretto.analysis.heap_totals import profiled_processes
 from stretto.analysis.sample_totals import sampled_threads
 from stretto.analysis.trace_tables import UNREAD, statistics, table_rows
 from stretto.analysis.unexpected_tests import unexpected_tests
+from stretto.base.installed_code import NOT_OWN_CODE, ONLY_OWN_CODE
 
 if TYPE_CHECKING:
     from typing import Any
@@ -19,8 +20,11 @@ if TYPE_CHECKING:
 
 FUNCTIONS = "python.functions"
 """The category of function calls."""
-LEFT_OUT = ("python.asyncio", "tasks without a lane")
-"""The category and name of the instants that count tasks for which there were too many lanes."""
+LEFT_OUT = {
+    ("python.asyncio", "tasks without a lane"): "tasks without a lane: `--ask losses` counts them",
+    (FUNCTIONS, ONLY_OWN_CODE): NOT_OWN_CODE,
+}
+"""What instants say about what isn't in the trace, by their category and name."""
 
 
 class Times(NamedTuple):
@@ -99,14 +103,14 @@ def summarize(importer: _native.TraceImporter) -> Summary:
     """Summarize an imported trace."""
     first, end, functions = importer.slice_totals("function")
     by_name = [_times(row) for row in functions]
-    calls = [times for times in by_name if times.category == FUNCTIONS]
+    calls = [times for times in by_name if times.category == FUNCTIONS and times.max]
     others = [times for times in by_name if times.category != FUNCTIONS and times.total]
     names = _lane_names(importer)
     lanes = [
         _times(row)._replace(category=names[row[2]][0], name=names[row[2]][1])
         for row in importer.slice_totals("track")[2]
     ]
-    left_out = any((times.category, times.name) == LEFT_OUT for times in by_name)
+    found = {(times.category, times.name) for times in by_name}
     times_of = {row["name"]: row["int_value"] for row in table_rows(importer, "metadata")}
     started, disabled = times_of.get("tracing_started_ns"), times_of.get("tracing_disabled_ns")
     sums = statistics(importer)
@@ -122,7 +126,7 @@ def summarize(importer: _native.TraceImporter) -> Summary:
         lanes=sorted(lanes, key=lambda times: -times.total),
         statistics=sums,
         unread=[(sums[name], text) for name, text in UNREAD.items() if sums[name]],
-        not_followed=[f"{LEFT_OUT[1]}: `--ask losses` counts them"] if left_out else [],
+        not_followed=[f"left out: {text}" for key, text in LEFT_OUT.items() if key in found],
         samples=sampled_threads(importer),
         heaps=profiled_processes(importer),
         tests=unexpected_tests(importer),

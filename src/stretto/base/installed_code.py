@@ -9,3 +9,12 @@ INSTALLED_FOLDERS = ("/lib/python3.", "/site-packages/", "/dist-packages/")
 def is_installed(path: str) -> bool:
     """Whether code with this `co_filename` is installed; code without a file is not."""
     return path.startswith("<frozen ") or any(part in path for part in INSTALLED_FOLDERS)
+
+
+ONLY_OWN_CODE = "only the program's own code"
+"""The instant of a process whose functions are recorded with `--my-code`."""
+
+NOT_OWN_CODE = (
+    "calls within installed code (--my-code): their time is in the functions that your code calls"
+)
+"""What `--my-code` leaves out, as summaries say it."""

@@ -89,25 +89,22 @@ class View:
         self._title = f"{pid}: {command_line(pid)}"
         self._settings = settings
         self._before: dict[FunctionKey, FunctionSamples] = {}
-        self._sampled = 0
 
     def show(self, profile: Profile) -> None:
         """Print a table; on a terminal, in the place of the previous one."""
-        sampled = profile.sampled
-        text = self.table(profile.functions(), sampled - self._sampled)
-        self._sampled = sampled
+        text = self.table(profile.functions())
         if sys.stdout.isatty():
             columns, lines = shutil.get_terminal_size()
             cut = [line[: columns - 1] for line in text.splitlines()[: lines - 1]]
             text = _HOME_AND_CLEAR + "\n".join(cut) + "\n"
         print(text, flush=True)
 
-    def table(self, functions: Sequence[FunctionSamples], sampled: int) -> str:
+    def table(self, functions: Sequence[FunctionSamples]) -> str:
         """Return the text of a table, and keep its numbers to compare the next one with them.
 
         Args:
-            functions: How often each function was sampled since the start.
-            sampled: The number of samples since the last table.
+            functions: How often each function was sampled since the start. Each sample has one
+                innermost call, so the number of samples is the sum of `own`.
         """
         changes = []
         for row in functions:
@@ -115,6 +112,7 @@ class View:
             changes.append((row.own - before.own, row.total - before.total, row))
         self._before = {row.key: row for row in functions}
         changes.sort(key=lambda each: (-each[0], -each[1], each[2].key))
+        sampled = sum(own for own, _, _ in changes)
         seconds = self._settings.period_ns / 1e9
         rows = [
             (

@@ -21,7 +21,7 @@ from stretto.client import postponed
 from stretto.client.safe_call import call_safely
 from stretto.client.tracing import tracing
 from stretto.client.track_event import process, slots
-from stretto.client.track_event.process_name import call_when_named
+from stretto.client.track_event.process_name import call_when_named, count_fork
 from stretto.client.track_event.source import TrackEventSource, name_worker
 
 TYPE_CHECKING = False
@@ -68,6 +68,7 @@ def _run(hooks: list[Callable[[], object]]) -> None:
 
 
 def _before() -> None:
+    count_fork()
     stop_threads(sys._getframe(1))  # noqa: SLF001  # documented for CPython
 
 

@@ -73,13 +73,13 @@ class Category:
     def end(self, **arguments: Any) -> None:
         return None
 
-    def slice_for_code(self, code: object, /) -> _EmptySlice:
+    def _slice_for_code(self, code: object, /) -> _EmptySlice:
         return _EMPTY_SLICE
 
-    def trace_calls(self, wrapper: T, /) -> T:
+    def _trace_calls(self, wrapper: T, /) -> T:
         return wrapper
 
-    def call_traced(
+    def _call_traced(
         self, function: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any], /
     ) -> T:
         return function(*args, **kwargs)

@@ -45,18 +45,18 @@ def _wrap_function(category: Category, function: Callable[..., Any]) -> Any:
     def traced(*args: Any, **kwargs: Any) -> Any:
         if not category.enabled:
             return function(*args, **kwargs)
-        with category.slice_for_code(function.__code__):
+        with category._slice_for_code(function.__code__):
             return function(*args, **kwargs)
 
     def traced_by_call(*args: Any, **kwargs: Any) -> Any:
-        return category.call_traced(function, args, kwargs)
+        return category._call_traced(function, args, kwargs)
 
-    return category.trace_calls(traced if version_info >= (3, 12) else traced_by_call)
+    return category._trace_calls(traced if version_info >= (3, 12) else traced_by_call)
 
 
 def _wrap_coroutine(category: Category, function: Callable[..., Any]) -> Any:
     code = function.__code__
-    slice_for_code = category.slice_for_code
+    slice_for_code = category._slice_for_code
 
     async def traced(*args: Any, **kwargs: Any) -> Any:
         with slice_for_code(code):
@@ -66,7 +66,7 @@ def _wrap_coroutine(category: Category, function: Callable[..., Any]) -> Any:
 
 
 def _resume(category: Category, code: Any, step: Callable[..., Any], *args: Any) -> Any:
-    with category.slice_for_code(code):
+    with category._slice_for_code(code):
         return step(*args)
 
 
@@ -92,7 +92,7 @@ def _wrap_generator(category: Category, function: Callable[..., Any]) -> Any:
 
 def _wrap_async_generator(category: Category, function: Callable[..., Any]) -> Any:
     code = function.__code__
-    slice_for_code = category.slice_for_code
+    slice_for_code = category._slice_for_code
 
     async def traced(*args: Any, **kwargs: Any) -> Any:
         generator = function(*args, **kwargs)

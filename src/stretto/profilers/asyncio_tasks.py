@@ -135,7 +135,8 @@ def write_pending() -> None:
 
 def problems() -> list[str]:
     """Return a line about tasks that have no lane, after the end of the last session."""
-    return [f"{_too_many:,} {TOO_MANY}: 250 a second have one (--full: all)"] if _too_many else []
+    line = f"left out: {_too_many:,} {TOO_MANY}: 250 a second have one (--full: all)"
+    return [line] if _too_many else []
 
 
 _lanes: list[Patch] = []

@@ -11,7 +11,7 @@ from __future__ import annotations
 import stretto
 from stretto import _pyhooks
 from stretto.base.errors import ConfigError
-from stretto.base.installed_code import is_installed
+from stretto.base.installed_code import ONLY_OWN_CODE, is_installed
 from stretto.client import fork, postponed
 from stretto.client.track_event import slots
 from stretto.profilers.code_filter import CodeFilter
@@ -198,6 +198,8 @@ class _Tracer:
             self.failure = ""
         except RuntimeError as error:
             self.failure = str(error)
+        if options.my_code:
+            category.instant(ONLY_OWN_CODE)  # for `stretto summary`
 
 
 _tracer = _Tracer()
@@ -269,7 +271,10 @@ def silence() -> None:
 
 
 def problems() -> list[str]:
-    """Return a line for each kind of untraced calls, with their number and the reason."""
+    """Return a line for each kind of untraced calls, with their number and the reason.
+
+    Lines about calls that an option leaves out begin with `left out: `.
+    """
     lines = [_tracer.failure] if _tracer.failure else []
     stats = _pyhooks.stats()
     threads = stats["threads_replaced"] + stats["threads_occupied"]
@@ -278,10 +283,13 @@ def problems() -> list[str]:
         lines.append(f"{threads} thread{plural}: profiler replaced by the program")
     if stats["too_deep"]:
         depth = _tracer.options.max_depth
-        lines.append(f"{stats['too_deep']:,} calls deeper than {depth} frames (--max-depth)")
+        lines.append(
+            f"left out: {stats['too_deep']:,} calls deeper than {depth} frames (--max-depth)"
+        )
     if stats["too_short"] and not _tracer.options.auto_detail:
         shortest = _tracer.options.min_duration_ns / 1000
-        lines.append(f"{stats['too_short']:,} calls shorter than {shortest:g} us (--min-duration)")
+        number = f"{stats['too_short']:,}"
+        lines.append(f"left out: {number} calls shorter than {shortest:g} us (--min-duration)")
     return lines
 
 

@@ -20,18 +20,18 @@ OUTER = FunctionKey("outer", "app.py")
 
 def test_table_has_the_samples_since_the_previous_table() -> None:
     view = View(os.getpid(), Settings(CPU, 1_000_000))
-    view.table([FunctionSamples(LEAF, 90, 90), FunctionSamples(OUTER, 10, 100)], 100)
-    text = view.table([FunctionSamples(LEAF, 100, 100), FunctionSamples(OUTER, 40, 140)], 40)
+    view.table([FunctionSamples(LEAF, 90, 90), FunctionSamples(OUTER, 10, 100)])
+    text = view.table([FunctionSamples(LEAF, 100, 100), FunctionSamples(OUTER, 40, 140)])
     rows = [line.split() for line in text.splitlines()[-2:]]
     assert rows[0] == ["75.0", "100.0", "0.04", "outer", "app.py"]
     assert rows[1] == ["25.0", "25.0", "0.10", "leaf", "app.py"]
 
 
 def test_table_without_samples_has_its_header() -> None:
-    text = View(os.getpid(), Settings(CPU, 1_000_000)).table([], 0)
+    text = View(os.getpid(), Settings(CPU, 1_000_000)).table([])
     assert "0 samples of CPU time since the last table" in text
     assert "with --wall, waiting threads are sampled" in text
-    assert "--wall" not in View(os.getpid(), Settings(WALL, 1_000_000)).table([], 0)
+    assert "--wall" not in View(os.getpid(), Settings(WALL, 1_000_000)).table([])
 
 
 def test_without_a_terminal_tables_have_no_control_sequences() -> None:

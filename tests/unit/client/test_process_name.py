@@ -125,7 +125,12 @@ def test_name_of_a_gunicorn_process_contains_its_role_if_known(
 ) -> None:
     command_line.setattr(sys, "argv", ["/srv/bin/gunicorn", "-w", "2", "app:app"])
     assert process_name() == "gunicorn master"
+    command_line.setattr(names, "_forks", 1)
+    names.count_fork()
     command_line.setattr(names, "_first_pid", 1)  # as if this process were a fork of the master
+    names.count_fork()  # the worker's own
+    assert process_name() == "gunicorn worker 2"
+    command_line.setattr(names, "_forks", 0)
     assert process_name() == "gunicorn worker"
     command_line.setattr(names, "_first_pid", 0)  # 0: this process may be the master or a worker
     assert process_name() == "gunicorn"

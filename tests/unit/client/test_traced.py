@@ -160,11 +160,11 @@ def test_function_is_called_even_if_its_own_event_replaces_it(replaced):
 
 @pytest.mark.parametrize("wrong", [5, len, lambda: 1])
 def test_native_calls_refuse_a_function_that_traced_did_not_make(wrong):
-    with pytest.raises(TypeError, match=r"call_traced\(function, args, kwargs\)"):
-        CATEGORY.call_traced(wrong)
+    with pytest.raises(TypeError, match=r"_call_traced\(function, args, kwargs\)"):
+        CATEGORY._call_traced(wrong)
     if sys.version_info >= (3, 12):
         with pytest.raises(TypeError, match="wrapper made by @traced"):
-            CATEGORY.trace_calls(wrong)
+            CATEGORY._trace_calls(wrong)
 
 
 def test_stretto_traced_uses_the_default_category():

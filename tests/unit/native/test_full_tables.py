@@ -105,7 +105,7 @@ def test_function_names_are_correct_with_more_code_objects_than_the_cache_holds(
     numbers = shuffled(4300, seed)
     with record() as result:
         for n in numbers:
-            with CATEGORY.slice_for_code(scope[f"f{n}"].__code__):
+            with CATEGORY._slice_for_code(scope[f"f{n}"].__code__):
                 pass
     names = [event.name for event in result.events if event.kind == BEGIN]
     assert names == [f"f{n}" for n in numbers]

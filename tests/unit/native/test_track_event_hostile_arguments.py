@@ -260,7 +260,7 @@ def test_weakref_callback_of_a_cached_object_can_record_events():
                 CATEGORY.instant("callback", value=[len(dead)])
 
             references.append(weakref.ref(function.__code__, callback))
-            with CATEGORY.slice_for_code(function.__code__):
+            with CATEGORY._slice_for_code(function.__code__):
                 pass
             del function
     assert len(dead) == 300

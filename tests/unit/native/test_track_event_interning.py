@@ -47,7 +47,7 @@ def test_code_objects_at_reused_addresses_have_the_right_names():
     with record() as recorded:
         for number in range(1000):
             code = compile(f"def f{number}(): pass", "file", "exec").co_consts[0]
-            with CATEGORY.slice_for_code(code):
+            with CATEGORY._slice_for_code(code):
                 pass
             del code
     names = [event.name for event in recorded.events if event.kind == 1]

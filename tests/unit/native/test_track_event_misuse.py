@@ -39,7 +39,7 @@ BAD_COUNTS = [
     lambda: CATEGORY.counter("c"),
     lambda: CATEGORY.begin(),
     lambda: CATEGORY.end("x"),
-    lambda: CATEGORY.slice_for_code("no code"),
+    lambda: CATEGORY._slice_for_code("no code"),
     lambda: CATEGORY.log_message("name"),
     lambda: CATEGORY.log_message("name", b"no str", 4, "file", "function", 1),
     lambda: CATEGORY.log_message("name", "message", "4", "file", "function", 1),
@@ -192,7 +192,7 @@ def test_events_with_a_wrong_number_of_arguments_are_recorded_with_a_misuse_mark
     before = _native.argument_errors()
     with record() as recorded:
         CATEGORY.begin()
-        with CATEGORY.slice(), CATEGORY.slice("a", "b"), CATEGORY.slice_for_code(5):
+        with CATEGORY.slice(), CATEGORY.slice("a", "b"), CATEGORY._slice_for_code(5):
             CATEGORY.instant("i", "more", n=1)
             CATEGORY.counter("without a value")
             CATEGORY.counter("c", 1, 2)

@@ -14,7 +14,7 @@ CATEGORY = stretto.Category("test.with_methods")
 
 OBJECTS = {
     "slice": lambda: CATEGORY.slice("name"),
-    "empty slice": lambda: CATEGORY.empty_slice("name"),
+    "empty slice": lambda: CATEGORY._empty_slice("name"),
     "message writer": _native.MessageWriter,
 }
 with_each_type = pytest.mark.parametrize("make", OBJECTS.values(), ids=OBJECTS)

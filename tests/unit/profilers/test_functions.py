@@ -300,7 +300,7 @@ class TestTracingOptions:
         assert traced(program) == [(program.__qualname__, [expected])]
         short = _pyhooks.stats()["too_short"]
         assert short >= 4
-        assert problems() == [f"{short} calls shorter than 2000 us (--min-duration)"]
+        assert problems() == [f"left out: {short} calls shorter than 2000 us (--min-duration)"]
 
     def test_begin_of_a_long_call_is_recorded_before_an_event_inside_of_it(
         self, options: Callable[..., None]

@@ -8,12 +8,14 @@ import pstats
 import sys
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import pytest
 
 from tests.support.call_slices import recorded
+from tests.support.recorded import alone, record
 
 ProfileEvents = list[tuple[str, str, str]]
 
@@ -152,3 +154,28 @@ def test_function_tracing_leaves_the_attributes_of_sys_setprofile_unchanged() ->
     with recorded("python.functions"):
         assert (sys.setprofile, sys.setprofile.__doc__, repr(sys.setprofile)) == before
     assert sys.setprofile is setprofile_of_before
+
+
+SCRIPT = """
+import sys, time
+events = []
+def hook(frame, event, argument):
+    events.append((event, frame.f_code.co_name))
+def leaf(): len("x")
+def main():
+    sys.setprofile(hook)
+    leaf()
+    time.sleep(0)  # sleep: code with this name reports calls of C functions
+    sys.setprofile(None)
+main()
+print(events)
+"""
+
+
+def test_profile_function_gets_the_same_events_under_stretto_record(tmp_path: Path) -> None:
+    script = tmp_path / "profiled.py"
+    script.write_text(SCRIPT)
+    bare = alone(sys.executable, str(script))
+    run = record(tmp_path / "t.pftrace", str(script))
+    assert bare.stdout == run.stdout
+    assert "leaf" in bare.stdout

@@ -146,7 +146,7 @@ def test_function_tracing_records_a_call_after_a_slice_for_the_same_code() -> No
     function = outer.__wrapped__  # type: ignore[attr-defined]
 
     def program() -> None:
-        with CATEGORY.slice_for_code(function.__code__):
+        with CATEGORY._slice_for_code(function.__code__):
             pass
         function()
 

@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from stretto.protos.trace import TraceStats
     from stretto.recorder.host.contents import Contents
 
+LEFT_OUT = "left out: "
+"""Marks the reasons for missing events that are no problem: an option or a limit left them out."""
 MAX_LINES = 10
 """The largest number of lines per title; further ones are only counted."""
 
@@ -79,6 +81,15 @@ def _list(title: str, lines: Iterable[str]) -> list[str]:
     return shown
 
 
+def _missing(lines: Iterable[str]) -> list[str]:
+    """Return the lines about what isn't in the trace, with what was left out on purpose last."""
+    lines = list(lines)
+    left_out = [line.replace(LEFT_OUT, "", 1) for line in lines if LEFT_OUT in line]
+    return _list("not followed", (line for line in lines if LEFT_OUT not in line)) + _list(
+        "left out", left_out
+    )
+
+
 def _counts(contents: Contents) -> str:
     events = plural(contents.events, "event")
     processes = plural(len(contents.processes), "process")
@@ -98,13 +109,13 @@ def summary(
     Args:
         contents: the counted contents; None if they couldn't be counted.
         stats: the last statistics of the service.
-        not_followed: a line for each process that isn't in the trace.
+        not_followed: a line for each process that isn't in the trace, and for what was left out.
         kept: which part of the recording a ring has kept, see `kept_text`.
         streamed: whether the trace was written while the program ran; else it was kept in a ring.
     """
     lines = [f"stretto: {_counts(contents) if contents else 'done'}"]
     lines += _list("lost", losses(contents, stats, kept, streamed=streamed))
-    lines += _list("not followed", not_followed)
+    lines += _missing(not_followed)
     return "\n".join(lines)
 
 

@@ -4,7 +4,7 @@ shop.py                        a script
 -m pytest                      a module
 python -c import shop          code on the command line
 job.py ForkPoolWorker-1        a worker of multiprocessing
-gunicorn worker                a process that gunicorn has forked
+gunicorn worker 2              the second process that gunicorn has forked
 celery worker ForkPoolWorker-1 a process of celery's pool
 pytest gw0                     a worker of pytest-xdist
 """
@@ -29,6 +29,9 @@ _POOLS = ("multiprocessing", "billiard")
 
 _first_pid = 0 if "gunicorn.arbiter" in sys.modules else os.getpid()
 """The process that has imported this module; 0 if it may be a worker of gunicorn."""
+
+_forks = 0
+"""How often the first process has forked, up to the fork of this process."""
 
 
 class _Hidden:
@@ -109,10 +112,17 @@ def _code_on_command_line() -> str:
 
 def _server_role(program: str) -> str:
     if program.endswith("gunicorn") and _first_pid:
-        return "master" if os.getpid() == _first_pid else "worker"
+        return "master" if os.getpid() == _first_pid else f"worker {_forks or ''}".rstrip()
     if program.endswith("celery"):
         return next((word for word in sys.argv[1:] if word in _CELERY_ROLES), "")
     return ""
+
+
+def count_fork() -> None:
+    """Count a fork that this process begins: the workers of gunicorn are numbered."""
+    global _forks
+    if os.getpid() == _first_pid:
+        _forks += 1
 
 
 def _worker_name() -> str:

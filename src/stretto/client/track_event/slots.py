@@ -93,7 +93,7 @@ def observe(category: _native.Category, on_change: Callable[[bool], object]) -> 
 
 def _set(category: _native.Category, slot: int, on: bool) -> None:
     before = category.enabled
-    category.set_slot(slot, on)
+    category._set_slot(slot, on)
     if category.enabled != before:
         _notify(category)
 

@@ -7,6 +7,7 @@ import time
 
 from stretto import _native
 from stretto.base.errors import StrettoError
+from stretto.base.installed_code import NOT_OWN_CODE
 from stretto.recorder.host import detail
 from stretto.recorder.host.contents import Contents
 from stretto.recorder.host.counters import Counters
@@ -310,6 +311,8 @@ class Recorder:
         lines += self._descendants.not_followed(explained=failures)
         if not lines and not followed:
             lines.append("the program: it is no Python, and started none")
+        if "my_code" in self._options.target:
+            lines.append(f"left out: {NOT_OWN_CODE}")
         return lines
 
 

@@ -64,6 +64,15 @@ def test_summary_contains_counts_and_at_most_ten_reasons():
     assert summary(None, TraceStats(), [], streamed=True) == "stretto: done"
 
 
+def test_what_an_option_left_out_is_not_called_not_followed() -> None:
+    reasons = ["7: left out: 84 calls shorter than 1000 us (--min-duration)", "8: it had -I"]
+    text = summary(None, TraceStats(), reasons, streamed=False)
+    assert text.splitlines()[1:] == [
+        "  not followed: 8: it had -I",
+        "  left out: 7: 84 calls shorter than 1000 us (--min-duration)",
+    ]
+
+
 def test_last_line_contains_file_size_duration_and_viewer():
     assert "out.pftrace, 2.0 KiB, 1.5 s" in whereabouts("out.pftrace", 2048, 1.5)
     assert "https://ui.perfetto.dev" in whereabouts("out.pftrace", 2048, 1.5)
