@@ -131,15 +131,16 @@ void st_endpoint_copy_chunk(struct st_producer_endpoint* e,
   st_buffer_table_release(e->buffers, (uint16_t)target_buffer);
 }
 
-void st_producer_endpoint_move_chunk(struct st_producer_endpoint* e,
-                                     uint32_t page, uint32_t chunk,
-                                     uint32_t target_buffer) {
+static void move_chunk(struct st_producer_endpoint* e, uint32_t page,
+                       uint32_t chunk, uint32_t target_buffer,
+                       bool is_private) {
   struct st_chunk c;
   if (page >= e->shm.num_pages || chunk >= ST_MAX_CHUNKS_PER_PAGE ||
       !st_chunk_try_acquire_for_reading(&e->shm, page, chunk, &c))
     return; /* There is no chunk to move to a buffer, so no data is lost. */
   struct st_chunk_copy copy = st_endpoint_read_header(e, st_chunk_header(&c));
   copy.complete = true;
+  copy.is_private = is_private;
   copy.payload = c.begin + ST_CHUNK_HEADER_SIZE;
   copy.payload_size = c.size - ST_CHUNK_HEADER_SIZE;
   /* While this chunk is copied and freed, the mutex keeps scrapers from copying
@@ -150,6 +151,12 @@ void st_producer_endpoint_move_chunk(struct st_producer_endpoint* e,
   st_endpoint_copy_chunk(e, &copy, target_buffer);
   st_chunk_release_as_free(&e->shm, &c);
   pthread_mutex_unlock(&e->mutex);
+}
+
+void st_producer_endpoint_move_chunk(struct st_producer_endpoint* e,
+                                     uint32_t page, uint32_t chunk,
+                                     uint32_t target_buffer) {
+  move_chunk(e, page, chunk, target_buffer, false);
 }
 
 /* Copies one chunk for a scrape.  Returns the chunk's target buffer, or 0 if
@@ -172,6 +179,7 @@ static uint16_t scrape_chunk(struct st_producer_endpoint* e, uint32_t page,
     return 0;
   const uint8_t* payload = c.begin + ST_CHUNK_HEADER_SIZE;
   copy->complete = state == ST_CHUNK_COMPLETE;
+  copy->is_private = true;
   copy->payload = scratch;
   copy->payload_size = c.size - ST_CHUNK_HEADER_SIZE;
   if (copy->complete) {
@@ -226,8 +234,7 @@ void st_producer_endpoint_scrape(struct st_producer_endpoint* e,
 
 static void sink_chunk_complete(void* self, const struct st_chunk* chunk,
                                 uint32_t target_buffer) {
-  st_producer_endpoint_move_chunk(self, chunk->page, chunk->index,
-                                  target_buffer);
+  move_chunk(self, chunk->page, chunk->index, target_buffer, true);
 }
 
 static void sink_patch(void* self, const struct st_chunk_patches* patches) {

@@ -140,6 +140,8 @@ struct st_chunk_copy {
   /* The flags of the chunk header, as bits of enum st_chunk_flags. */
   uint8_t flags;
   bool complete;
+  /* No other process can change the payload while it is copied. */
+  bool is_private;
   const uint8_t* payload;
   size_t payload_size;
 };

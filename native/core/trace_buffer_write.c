@@ -2,6 +2,10 @@
 #include <unistd.h>
 
 #include "trace_buffer_internal.h"
+#include "uncached_copy.h"
+
+/* Larger buffers do not fit into the caches of a common processor core. */
+enum { MAX_CACHED_SIZE = 4 << 20 };
 
 static bool has_unread(const struct st_record* r) {
   return r->read < r->end || (r->flags & ST_RECORD_BROKEN);
@@ -94,9 +98,12 @@ static bool has_room(const struct st_trace_buffer* b, uint32_t size) {
 }
 
 /* Copies the payload of a chunk to its final place in the ring if there is
- * room, else to the bounce memory. */
-static uint8_t* copy_payload(struct st_trace_buffer* b,
-                             const struct st_chunk_copy* c) {
+ * room, else to the bounce memory.  A private payload is validated where it
+ * is: it is copied once, when its place is known. */
+static const uint8_t* copy_payload(struct st_trace_buffer* b,
+                                   const struct st_chunk_copy* c) {
+  if (c->is_private)
+    return c->payload;
   uint32_t most = st_align_record(ST_RECORD_HEADER + (uint32_t)c->payload_size);
   uint8_t* copy = b->bounce;
   if (has_room(b, most))
@@ -140,6 +147,14 @@ static void note_commit(struct st_trace_buffer* b, const struct st_sequence* s,
     stats->chunks_committed_out_of_order++;
 }
 
+static void copy_to_place(const struct st_trace_buffer* b, uint8_t* place,
+                          const uint8_t* copy, size_t size) {
+  if (b->size > MAX_CACHED_SIZE)
+    st_copy_uncached(place, copy, size);
+  else
+    memcpy(place, copy, size);
+}
+
 /* Adds a record for a chunk that has none.  The first `skip` bytes of the chunk
  * were read earlier. */
 static bool add_chunk(struct st_trace_buffer* b, const struct st_chunk_copy* c,
@@ -157,7 +172,7 @@ static bool add_chunk(struct st_trace_buffer* b, const struct st_chunk_copy* c,
   if (!s)
     return discard(b);
   if (copy != place + ST_RECORD_HEADER)
-    memcpy(place + ST_RECORD_HEADER, copy, f->end);
+    copy_to_place(b, place + ST_RECORD_HEADER, copy, f->end);
   /* The record is padding until it is linked: recovery must not read it
    * before. */
   st_write_header(place, chunk_key(c), c->chunk_id, 0, size, ST_RECORD_PADDING);

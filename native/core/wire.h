@@ -133,6 +133,8 @@ static inline uint8_t* st_put_text(uint8_t* p, const char* text, size_t size) {
   uint8_t* end = p + size;
   const char* text_end = text + size;
   if (size >= 16) {
+    for (; text < text_end - 64; p += 64, text += 64)
+      memcpy(p, text, 64);
     for (; text < text_end - 16; p += 16, text += 16)
       memcpy(p, text, 16);
     memcpy(end - 16, text_end - 16, 16);

@@ -63,8 +63,11 @@ static inline void pad_to(size_t size) {
   fake.payload_size = size;
 }
 
+/* Commits the chunk.  Chunks with an odd id are private, so most tests have
+ * chunks that are copied first, and others that are validated first. */
 static inline bool commit(struct st_trace_buffer* b) {
   fake.complete = true;
+  fake.is_private = fake.chunk_id % 2;
   return st_trace_buffer_copy_chunk(b, &fake);
 }
 

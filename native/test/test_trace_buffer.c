@@ -377,6 +377,23 @@ static void many_small_records_are_read_in_order(void) {
   st_trace_buffer_destroy(b);
 }
 
+/* The size of the payload of a chunk with a packet of 60000 bytes. */
+enum { LARGE_RECORD = 60032 };
+
+static void ring_larger_than_the_caches_has_its_newest_packets(void) {
+  enum { SIZE = 20 << 20, CHUNKS = 3 * SIZE / LARGE_RECORD };
+  struct st_trace_buffer* b = ring(SIZE);
+  for (uint32_t id = 0; id < CHUNKS; id++)
+    CHECK(commit_one(b, 1, id, 60000, (char)('a' + id % 26)));
+  begin_read(b);
+  uint32_t id = CHUNKS - SIZE / LARGE_RECORD;
+  expect_loss(b, 60000, (char)('a' + id % 26), ST_LOSS_OVERWRITE);
+  while (++id < CHUNKS)
+    expect(b, 60000, (char)('a' + id % 26));
+  expect_nothing(b);
+  st_trace_buffer_destroy(b);
+}
+
 static void buffer_far_above_its_watermark_is_congested(void) {
   struct st_trace_buffer* b = st_trace_buffer_create(65536, ST_RING, -1);
   for (uint32_t id = 0; id < 13; id++)
@@ -417,6 +434,7 @@ int main(void) {
   RUN(read_pass_ends_while_chunks_arrive);
   RUN(new_pass_returns_packets_that_were_copied_before);
   RUN(many_small_records_are_read_in_order);
+  RUN(ring_larger_than_the_caches_has_its_newest_packets);
   RUN(buffer_far_above_its_watermark_is_congested);
   return 0;
 }
