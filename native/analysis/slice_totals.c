@@ -60,7 +60,7 @@ struct work {
   uint32_t* group_of; /* By row. */
   int64_t* self;      /* By row. */
   int64_t* last_cpu;  /* The thread's last known CPU time, by track. */
-  int64_t* sorted;    /* Durations, by group. */
+  int64_t* durations; /* By group. */
 };
 
 static void assign_groups(struct st_slice_totals* t, struct work* w,
@@ -147,11 +147,49 @@ static int compare(const void* a, const void* b) {
   return (x > y) - (x < y);
 }
 
-/* Returns the smallest duration that `percent` of the slices don't exceed. */
-static int64_t percentile(const int64_t* sorted, uint32_t count,
-                          uint32_t percent) {
-  uint64_t rank = ((uint64_t)count * percent + 99) / 100;
-  return sorted[rank ? rank - 1 : 0];
+/* Returns the value that is at `rank` after sorting.  Finds its bytes one after
+ * the other, by counting those of the values that agree in the bytes before. */
+static int64_t find_rank(const int64_t* values, uint32_t count, uint32_t rank,
+                         int64_t min, int64_t max) {
+  uint64_t prefix = 0, largest = (uint64_t)max - (uint64_t)min;
+  uint32_t shift = 56;
+  while (shift && !(largest >> shift))
+    shift -= 8;
+  for (;; shift -= 8) {
+    uint32_t numbers[256] = {0}, byte = 0;
+    for (uint32_t i = 0; i < count; i++) {
+      uint64_t value = ((uint64_t)values[i] - (uint64_t)min) >> shift;
+      numbers[value & 0xFF] += value >> 8 == prefix;
+    }
+    while (rank >= numbers[byte])
+      rank -= numbers[byte++];
+    prefix = prefix << 8 | byte;
+    if (!shift)
+      return (int64_t)((uint64_t)min + prefix);
+  }
+}
+
+/* The number of values from which sorting takes longer than counting. */
+enum { MANY = 2048 };
+
+/* Sets the smallest durations that 50, 90 and 99 percent don't exceed. */
+static void set_percentiles(struct st_slice_total* group, int64_t* durations) {
+  int64_t* found[] = {&group->p50, &group->p90, &group->p99, &group->max};
+  static const uint32_t kPercents[] = {50, 90, 99, 100};
+  uint32_t count = group->count;
+  int64_t min = durations[0], max = durations[0];
+  for (uint32_t i = 0; i < count; i++) {
+    min = durations[i] < min ? durations[i] : min;
+    max = durations[i] > max ? durations[i] : max;
+  }
+  if (count < MANY)
+    qsort(durations, count, sizeof *durations, compare);
+  for (uint32_t i = 0; i < 4; i++) {
+    uint64_t rank = ((uint64_t)count * kPercents[i] + 99) / 100 - 1;
+    *found[i] = count < MANY
+                    ? durations[rank]
+                    : find_rank(durations, count, (uint32_t)rank, min, max);
+  }
 }
 
 static void add_percentiles(struct st_slice_totals* t, struct work* w) {
@@ -163,28 +201,28 @@ static void add_percentiles(struct st_slice_totals* t, struct work* w) {
     start += t->groups.data[i].count;
   }
   for (uint32_t row = 0; row < w->slices.rows; row++)
-    w->sorted[starts.data[w->group_of[row]]++] = duration(t, w, row);
+    w->durations[starts.data[w->group_of[row]]++] = duration(t, w, row);
   for (uint32_t i = 0; i < t->groups.size; i++) {
     struct st_slice_total* group = &t->groups.data[i];
-    int64_t* durations = &w->sorted[starts.data[i] - group->count];
-    qsort(durations, group->count, sizeof *durations, compare);
-    group->p50 = percentile(durations, group->count, 50);
-    group->p90 = percentile(durations, group->count, 90);
-    group->p99 = percentile(durations, group->count, 99);
-    group->max = durations[group->count - 1];
+    set_percentiles(group, &w->durations[starts.data[i] - group->count]);
   }
   free(starts.data);
 }
 
 /* Copies the columns that are read most often. */
 static void copy_columns(struct slices* s) {
+  const struct st_table* t = s->table;
   s->ts = st_memory_new((size_t)s->rows * sizeof *s->ts);
   s->dur = st_memory_new((size_t)s->rows * sizeof *s->dur);
   s->parent = st_memory_new((size_t)s->rows * sizeof *s->parent);
+  for (uint32_t row = 0; row < s->rows; row += ST_SEGMENT_ROWS) {
+    uint32_t rows = st_table_segment_rows(t, row);
+    st_segment_copy64(st_table_segment(t, row, ST_SLICE_ts), rows, s->ts + row);
+    st_segment_copy64(st_table_segment(t, row, ST_SLICE_dur), rows,
+                      s->dur + row);
+  }
   for (uint32_t row = 0; row < s->rows; row++) {
-    struct st_cell parent = st_table_get(s->table, row, ST_SLICE_parent_id);
-    s->ts[row] = cell(s, row, ST_SLICE_ts);
-    s->dur[row] = cell(s, row, ST_SLICE_dur);
+    struct st_cell parent = st_table_get(t, row, ST_SLICE_parent_id);
     s->parent[row] = parent.valid ? (uint32_t)parent.i : ST_NO_ROW;
   }
 }
@@ -196,7 +234,7 @@ static void free_work(struct work* w) {
   free(w->group_of);
   free(w->self);
   free(w->last_cpu);
-  free(w->sorted);
+  free(w->durations);
   st_map_free(&w->by_key);
 }
 
@@ -215,7 +253,7 @@ bool st_slice_totals(struct st_slice_totals* totals, const struct st_storage* s,
     work->group_of = st_memory_new((size_t)table->rows * sizeof(uint32_t));
     work->self = st_memory_new((size_t)table->rows * sizeof(int64_t));
     work->last_cpu = st_memory_new((size_t)tracks * sizeof(int64_t));
-    work->sorted = st_memory_new((size_t)table->rows * sizeof(int64_t));
+    work->durations = st_memory_new((size_t)table->rows * sizeof(int64_t));
     assign_groups(totals, work, by);
     find_last_cpu(work, tracks);
     add_times(totals, work, tracks);

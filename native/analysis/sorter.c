@@ -86,6 +86,10 @@ static bool is_after(const struct st_queue* q, uint32_t a, uint32_t b,
 static void merge(const struct st_queue* q, const uint32_t* from, uint32_t* to,
                   uint64_t start, uint64_t middle, uint64_t end, bool by_rank) {
   uint64_t a = start, b = middle;
+  if (middle == end || !is_after(q, from[middle - 1], from[middle], by_rank)) {
+    memcpy(&to[start], &from[start], (end - start) * sizeof *to);
+    return;
+  }
   for (uint64_t i = start; i < end; i++) {
     bool left =
         a < middle && (b == end || !is_after(q, from[a], from[b], by_rank));

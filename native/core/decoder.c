@@ -69,7 +69,7 @@ static bool is_in_range(const struct st_field* f) {
          (f->wire_type != ST_WIRE_DELIMITED || f->size <= ST_MAX_MESSAGE_SIZE);
 }
 
-bool st_decoder_next(struct st_decoder* d, struct st_field* out) {
+bool st_decoder_next_any(struct st_decoder* d, struct st_field* out) {
   do {
     uint64_t tag;
     const uint8_t* p = get_varint(d->cur, d->end, &tag);

@@ -46,7 +46,27 @@ static inline size_t st_decoder_left(const struct st_decoder* d) {
   return (size_t)(d->end - d->cur);
 }
 
-bool st_decoder_next(struct st_decoder* d, struct st_field* out);
+/* Reads any field, for st_decoder_next. */
+bool st_decoder_next_any(struct st_decoder* d, struct st_field* out);
+
+static inline bool st_decoder_next(struct st_decoder* d, struct st_field* out) {
+  const uint8_t* p = d->cur;
+  size_t left = st_decoder_left(d);
+  /* Most fields have a tag of one byte, and a value or size of another one. */
+  if (left < 2 || p[0] < 8 || (p[0] | p[1]) >= 0x80)
+    return st_decoder_next_any(d, out);
+  uint32_t type = p[0] & 7;
+  bool is_delimited = type == ST_WIRE_DELIMITED && p[1] <= left - 2;
+  if (type != ST_WIRE_VARINT && !is_delimited)
+    return st_decoder_next_any(d, out);
+  out->number = p[0] >> 3;
+  out->wire_type = type;
+  out->value = p[1];
+  out->size = is_delimited ? p[1] : 0;
+  out->data = is_delimited ? p + 2 : NULL;
+  d->cur = p + 2 + out->size;
+  return true;
+}
 
 /* Reads one element of a packed field.  Returns the position after the element.
  * Returns NULL if the element is incomplete, or if its wire type cannot be

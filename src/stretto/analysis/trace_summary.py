@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from stretto.analysis.heap_totals import profiled_processes
 from stretto.analysis.sample_totals import sampled_threads
 from stretto.analysis.trace_tables import UNREAD, statistics, table_rows
+from stretto.analysis.unexpected_tests import CATEGORY as TESTS
 from stretto.analysis.unexpected_tests import unexpected_tests
 from stretto.base.installed_code import NOT_OWN_CODE, ONLY_OWN_CODE
 
@@ -111,6 +112,8 @@ def summarize(importer: _native.TraceImporter) -> Summary:
         for row in importer.slice_totals("track")[2]
     ]
     found = {(times.category, times.name) for times in by_name}
+    categories = [_times(row) for row in importer.slice_totals("category")[2]]
+    has_tests = any(times.category == TESTS for times in categories)
     times_of = {row["name"]: row["int_value"] for row in table_rows(importer, "metadata")}
     started, disabled = times_of.get("tracing_started_ns"), times_of.get("tracing_disabled_ns")
     sums = statistics(importer)
@@ -119,15 +122,13 @@ def summarize(importer: _native.TraceImporter) -> Summary:
         recorded_ns=(started, disabled) if started and disabled else None,
         functions=sorted(calls, key=lambda times: -times.self),
         slices=sorted(others, key=lambda times: -times.total),
-        categories=sorted(
-            (_times(row) for row in importer.slice_totals("category")[2]),
-            key=lambda times: -times.total,
-        ),
+        categories=sorted(categories, key=lambda times: -times.total),
         lanes=sorted(lanes, key=lambda times: -times.total),
         statistics=sums,
         unread=[(sums[name], text) for name, text in UNREAD.items() if sums[name]],
         not_followed=[f"left out: {text}" for key, text in LEFT_OUT.items() if key in found],
         samples=sampled_threads(importer),
         heaps=profiled_processes(importer),
-        tests=unexpected_tests(importer),
+        # Reads all slices and arguments in Python.
+        tests=unexpected_tests(importer) if has_tests else [],
     )
