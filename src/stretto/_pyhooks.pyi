@@ -129,6 +129,28 @@ def begin_in_child() -> None:
 def silence() -> None:
     """Make the interpreter report no more calls. After this, only `stop` may be called."""
 
+def start_lock_waits(category: Category, hidden: str, /) -> bool:
+    """Record waits for locks as slices of the category.
+
+    Args:
+        category: The category of the slices.
+        hidden: A folder; waits of code in its files are left out.
+
+    Returns:
+        Whether that is possible: not in free-threaded builds, nor in other interpreters than the
+        main one, nor if they are recorded already.
+    """
+
+def stop_lock_waits() -> None:
+    """Stop recording waits for locks."""
+
+def take_short_lock_waits() -> tuple[int, int]:
+    """Return the waits that were too short for a slice since the last call.
+
+    Returns:
+        Their number, and their total time in nanoseconds.
+    """
+
 def gc_callback(
     category: Category, thread_track: Callable[[], Track], /
 ) -> Callable[[str, dict[str, int]], None]:

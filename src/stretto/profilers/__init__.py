@@ -6,6 +6,7 @@
     python.asyncio      tasks and their steps       asyncio_tasks, trio_tasks, task_lanes
     python.log          log records from INFO up    log
     python.exceptions   uncaught exceptions         exceptions
+    python.waits        waits for locks             lock_waits
 
 All have the tag `slow`: a session records them only if it names them. The client imports a
 profiler's module and calls its `install()` when a session first enables its category; from then

@@ -21,6 +21,7 @@ PROVIDERS = {
     "python.gc": ("runs of the garbage collector", "stretto.profilers.gc"),
     "python.asyncio": ("asyncio tasks and their steps", "stretto.profilers.asyncio_tasks"),
     "python.log": ("log records from INFO up", "stretto.profilers.log"),
+    "python.waits": ("waits for locks", "stretto.profilers.lock_waits"),
     "python.exceptions": ("uncaught exceptions", "stretto.profilers.exceptions"),
 }
 """Category name: (description, the module whose `install()` implements it)."""

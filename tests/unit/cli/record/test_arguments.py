@@ -45,6 +45,11 @@ def test_options_have_their_default_values():
     }
 
 
+def test_waits_are_recorded_on_request():
+    options = RecordOptions(["--waits", "--category", "mine", "app.py"])
+    assert options.recording.categories[-2:] == ["python.waits", "mine"]
+
+
 def test_recording_with_children_records_no_built_in_category_by_default():
     options = RecordOptions([*CATEGORY_OPTIONS, "--no-functions", "app.py"])
     assert options.recording.categories == []

@@ -1,0 +1,97 @@
+"""The program of `bench/waits.py`: threads that wait in known ways.
+
+    python _waiting.py PATH      writes, for each thread, the ns that it has waited, as JSON
+
+Each thread has the name of its kind of wait, and measures its waits itself.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+WAITS = 25
+WAIT_S = 0.02
+
+
+def wait_for_lock() -> int:
+    lock, taken = threading.Lock(), threading.Semaphore(0)
+
+    def hold() -> None:
+        lock.acquire()
+        taken.release()
+        time.sleep(WAIT_S)
+        lock.release()
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    taken.acquire()
+    begin = time.perf_counter_ns()
+    with lock:
+        waited = time.perf_counter_ns() - begin
+    holder.join()
+    return waited
+
+
+def wait_for_item() -> int:
+    items: queue.Queue[int] = queue.Queue()
+    timer = threading.Timer(WAIT_S, items.put, [1])
+    timer.start()
+    begin = time.perf_counter_ns()
+    items.get()
+    waited = time.perf_counter_ns() - begin
+    timer.join()
+    return waited
+
+
+def sleep() -> int:
+    begin = time.perf_counter_ns()
+    time.sleep(WAIT_S)
+    return time.perf_counter_ns() - begin
+
+
+def read() -> int:
+    from_, to = os.pipe()
+    timer = threading.Timer(WAIT_S, os.write, [to, b"x"])
+    timer.start()
+    begin = time.perf_counter_ns()
+    os.read(from_, 1)
+    waited = time.perf_counter_ns() - begin
+    timer.join()
+    os.close(from_)
+    os.close(to)
+    return waited
+
+
+KINDS: dict[str, Callable[[], int]] = {
+    "lock": wait_for_lock,
+    "queue": wait_for_item,
+    "sleep": sleep,
+    "read": read,
+}
+
+
+def main() -> None:
+    waited = dict.fromkeys(KINDS, 0)
+
+    def work(kind: str) -> None:
+        waited[kind] = sum(KINDS[kind]() for _ in range(WAITS))
+
+    for kind in KINDS:
+        thread = threading.Thread(target=work, args=(kind,), name=kind)
+        thread.start()
+        thread.join()
+    Path(sys.argv[1]).write_text(json.dumps(waited))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,171 @@
+"""Measures how true waits are in a trace, and what recording them costs.
+
+    python bench/waits.py [--json] [--rounds N]
+
+sum KIND         `stretto record --waits`: how far the slices of waits differ in sum from the waits
+                 that the program has measured itself, in per cent; `peer` is the limit.
+                 KIND is lock (`with lock`), queue (`Queue.get`), sleep or read (a pipe)
+free lock        `with lock: pass` while waits are recorded, in ns; `peer` is without a recording
+free RLock       the same for an RLock
+free lock, off   the same after the recording; `peer` is before it
+wait             what a recorded wait costs more than one that is not, in ns of CPU time; `peer` is
+                 the limit
+
+States are interleaved; figures are medians over the rounds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, NamedTuple
+
+import stretto
+from stretto._pyhooks import start_lock_waits, stop_lock_waits
+from stretto.analysis import TraceProcessor
+from stretto.profilers import lock_waits
+from stretto.protos.config import DataSourceConfig, TraceConfig, TrackEventConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PROGRAM = str(Path(__file__).with_name("_waiting.py"))
+SLICES = {
+    "lock": "wait for lock",
+    "queue": "wait for notification",
+    "sleep": "time.sleep",
+    "read": "posix.read",
+}
+MAX_DEVIATION = 2
+MAX_WAIT_NS = 300
+LOOPS = 20_000
+BLOCKS = 60
+TIMED_WAITS = 20
+"""Waits of 50 us each, in a block."""
+WAIT_S = 50e-6
+Lock = AbstractContextManager[bool, None]
+SUMS = """
+    select thread.name as kind, sum(slice.dur) as ns
+    from slice join thread_track on slice.track_id = thread_track.id join thread using (utid)
+    where slice.name = {name} and thread.name = {kind} group by 1"""
+
+
+class Row(NamedTuple):
+    """A row of the table."""
+
+    name: str
+    ours: float
+    peer: float
+    unit: str
+
+    def as_json(self) -> str:
+        ratio = round(self.ours / self.peer, 3) if self.peer else 0.0
+        figures = {"ours": round(self.ours, 3), "peer": round(self.peer, 3)}
+        return json.dumps({"name": self.name, **figures, "unit": self.unit, "ratio": ratio})
+
+
+def deviations() -> Iterator[Row]:
+    """Record the program; compare the slices with what it has measured."""
+    with tempfile.TemporaryDirectory() as name:
+        trace, waited = Path(name) / "trace", Path(name) / "waited"
+        command = [sys.executable, "-m", "stretto", "record", "-q", "--waits", "-o", str(trace)]
+        subprocess.run([*command, PROGRAM, str(waited)], check=True)
+        known: dict[str, int] = json.loads(waited.read_text())
+        with TraceProcessor(str(trace), engine="sqlite") as processor:
+            for kind, slices in SLICES.items():
+                sql = SUMS.format(name=repr(slices), kind=repr(kind))
+                ns = sum(row.ns for row in processor.query(sql))
+                deviation = abs(100 * (ns / known[kind] - 1))
+                yield Row(f"sum {kind}", deviation, MAX_DEVIATION, "% of the known waits")
+
+
+def recording() -> stretto.TracingSession:
+    """Return a session that records waits only."""
+    events = TrackEventConfig(enabled_categories=["python.waits"], disabled_categories=["*"])
+    source = DataSourceConfig(name="track_event", track_event_config=events)
+    config = TraceConfig(
+        buffers=[TraceConfig.BufferConfig(size_kb=4096)],
+        data_sources=[TraceConfig.DataSource(config=source)],
+    )
+    return stretto.TracingSession(config, backend="in_process")
+
+
+def free_ns(lock: Lock) -> float:
+    """Return the time to take and release a free lock, without that of the loop."""
+    begin = time.thread_time_ns()
+    for _ in range(LOOPS):
+        with lock:
+            pass
+    middle = time.thread_time_ns()
+    for _ in range(LOOPS):
+        pass
+    return (2 * middle - begin - time.thread_time_ns()) / LOOPS
+
+
+def wait_ns(lock: threading.Lock) -> float:
+    """Return the CPU time of a wait for a lock that is held."""
+    begin = time.thread_time_ns()
+    for _ in range(TIMED_WAITS):
+        lock.acquire(timeout=WAIT_S)
+    return (time.thread_time_ns() - begin) / TIMED_WAITS
+
+
+def wait_cost(rounds: int) -> float:
+    """Return what recorded waits cost more than others; the same session goes on meanwhile."""
+    held = threading.Lock()
+    held.acquire()
+    found: dict[bool, list[float]] = {True: [], False: []}
+    for _ in range(rounds * BLOCKS):
+        on = random.random() < 0.5
+        if on:
+            start_lock_waits(lock_waits.category, "hidden")
+        else:
+            stop_lock_waits()
+        held.acquire(timeout=WAIT_S)
+        found[on].append(wait_ns(held))
+    return median(found[True]) - median(found[False])
+
+
+def costs(rounds: int) -> Iterator[Row]:
+    """Measure free and held locks with and without a recording."""
+    locks: dict[str, Lock] = {"free lock": threading.Lock(), "free RLock": threading.RLock()}
+    before = median(free_ns(locks["free lock"]) for _ in range(rounds))
+    found: dict[tuple[str, bool], list[float]] = {}
+    for _ in range(rounds):
+        for on in random.sample([True, False], 2):
+            context: AbstractContextManager[object] = recording() if on else nullcontext()
+            with context:
+                for name, lock in locks.items():
+                    found.setdefault((name, on), []).append(free_ns(lock))
+    for name in locks:
+        yield Row(name, median(found[name, True]), median(found[name, False]), "ns")
+    after = median(free_ns(locks["free lock"]) for _ in range(rounds))
+    yield Row("free lock, off", after, before, "ns")
+    with recording():
+        yield Row("wait", wait_cost(rounds), MAX_WAIT_NS, "ns of CPU time")
+
+
+def main() -> None:
+    """Measure all rows and print them."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--json", action="store_true", help="one JSON object per row")
+    parser.add_argument("--rounds", type=int, default=21, help="rounds of each state")
+    options = parser.parse_args()
+    for row in (*deviations(), *costs(options.rounds)):
+        if options.json:
+            print(row.as_json(), flush=True)
+        else:
+            print(f"{row.name:16} {row.ours:>9.3f} {row.peer:>9.3f} {row.unit}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

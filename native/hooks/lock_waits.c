@@ -1,0 +1,429 @@
+#include "hooks/lock_waits.h"
+
+#include <stdbool.h>
+
+#include "hooks/known_locks.h"
+#include "hooks/tracer.h"
+
+enum { MAX_ENTRIES = 16, KEYWORDS = METH_VARARGS | METH_KEYWORDS };
+
+/* The two types of locks. */
+enum kind { LOCK, RLOCK };
+
+/* A call of a method of a lock.  `arguments` are a tuple and a dict, or, if
+ * `is_fast`, an array, its size and the names of the last ones. */
+struct call {
+  enum kind kind;
+  PyObject* lock;
+  PyCFunction function;
+  int flags;
+  PyObject* const* array;
+  Py_ssize_t count;
+  PyObject *tuple, *names;
+};
+
+typedef PyObject* (*fast_function)(PyObject* self, PyObject* const* array,
+                                   Py_ssize_t count, PyObject* names);
+
+/* An entry that has a function of ours. */
+struct entry {
+  PyMethodDef* method;
+  PyCFunction original, ours;
+};
+
+static struct {
+  PyObject* category; /* NULL while nothing is recorded. */
+  PyObject* hidden;   /* A folder: waits of its code are not recorded. */
+  PyInterpreterState* interpreter;
+  struct entry entries[MAX_ENTRIES];
+  int entry_count;
+  /* The original functions stay after the end: calls may be inside of ours. */
+  PyCFunction with_keywords[2], fast[2], without[2], is_locked[2], make[3];
+  newfunc create[2];
+  PyTypeObject* types[2];
+  PyObject *lock_name, *notification_name, *made_at, *held_by_tid, *timed_out;
+  PyObject* dont_block; /* The arguments (False,). */
+  uint64_t short_waits, short_ns;
+} waits;
+
+/* Whether the thread writes a slice: that may take locks, too. */
+static _Thread_local bool is_busy;
+
+static bool is_on(void) {
+  return waits.category && !is_busy &&
+         PyThreadState_Get()->interp == waits.interpreter;
+}
+
+static PyObject* run(const struct call* c) {
+  if (c->flags == KEYWORDS)
+    return ((PyCFunctionWithKeywords)(void (*)(void))c->function)(
+        c->lock, c->tuple, c->names);
+  if (c->flags == METH_NOARGS)
+    return c->function(c->lock, NULL);
+  return ((fast_function)(void (*)(void))c->function)(c->lock, c->array,
+                                                      c->count, c->names);
+}
+
+/* --- Slices -------------------------------------------------------------- */
+
+static void add(PyObject* dict, PyObject* key, PyObject* value) {
+  if (value && PyDict_SetItem(dict, key, value) < 0)
+    PyErr_Clear();
+}
+
+static PyObject* make_arguments(struct st_known_lock* known, uint64_t holder,
+                                bool timed_out) {
+  PyObject* arguments = PyDict_New();
+  if (!arguments)
+    return NULL;
+  add(arguments, waits.made_at, st_known_lock_place(known));
+  if (holder) {
+    PyObject* tid = PyLong_FromUnsignedLongLong(holder);
+    add(arguments, waits.held_by_tid, tid);
+    Py_XDECREF(tid);
+  }
+  if (timed_out)
+    add(arguments, waits.timed_out, Py_True);
+  return arguments;
+}
+
+/* Returns the arguments of a wait's slice as a borrowed dict, or NULL. */
+static PyObject* arguments_of(struct st_known_lock* known, uint64_t holder,
+                              bool timed_out) {
+  bool is_same = known->arguments && known->named_holder == holder &&
+                 known->timed_out == timed_out;
+  if (!is_same) {
+    PyObject* made = make_arguments(known, holder, timed_out);
+    Py_XSETREF(known->arguments, made);
+    known->named_holder = holder;
+    known->timed_out = timed_out;
+  }
+  return known->arguments;
+}
+
+static bool is_hidden(void) {
+  PyCodeObject* code;
+  PyFrameObject* user = st_lock_user(&code);
+  bool hidden = code && PyUnicode_Tailmatch(code->co_filename, waits.hidden, 0,
+                                            PY_SSIZE_T_MAX, -1) == 1;
+  Py_XDECREF(code);
+  Py_XDECREF(user);
+  return hidden;
+}
+
+static void write_wait(PyObject* lock, uint64_t holder, const PyObject* result,
+                       uint64_t begin, uint64_t end) {
+  const struct st_track_event_api* api = st_hooks.api;
+  struct st_known_lock* known = st_known_lock(lock);
+  PyObject* name = known && known->is_for_notification ? waits.notification_name
+                                                       : waits.lock_name;
+  struct st_known_lock unknown = {0};
+  struct st_past_event e = {
+      .timestamp = begin,
+      .arguments =
+          arguments_of(known ? known : &unknown, holder, result == Py_False)};
+  uint32_t mask = api->begin_past(waits.category, name, 0, &e);
+  uint32_t since = *api->start_counter;
+  e = (struct st_past_event){.timestamp = end};
+  if (mask)
+    api->end_past(mask, since, &e);
+  Py_XDECREF(unknown.arguments);
+}
+
+/* Writes the slice of a wait, unless it is one of ours.  An exception that the
+ * wait has raised stays pending. */
+static void note_wait(PyObject* lock, uint64_t holder, const PyObject* result,
+                      uint64_t begin, uint64_t end) {
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  is_busy = true;
+  if (!is_hidden())
+    write_wait(lock, holder, result, begin, end);
+  is_busy = false;
+  PyErr_Restore(type, value, traceback);
+}
+
+/* --- Acquiring ----------------------------------------------------------- */
+
+static uint64_t current_thread(void) {
+  return PyThreadState_Get()->native_thread_id;
+}
+
+static PyObject* acquire_and_measure(const struct call* c) {
+  struct st_known_lock* known = st_known_lock(c->lock);
+  uint64_t holder = known ? known->holder : 0;
+  if (holder == current_thread())
+    holder = 0;
+  uint64_t begin = st_hooks.api->now();
+  PyObject* result = run(c);
+  uint64_t end = st_hooks.api->now();
+  if (end - begin >= ST_MIN_LOCK_WAIT_NS && is_on()) {
+    note_wait(c->lock, holder, result, begin, end);
+  } else if (result == Py_True) {
+    waits.short_waits++;
+    waits.short_ns += end - begin;
+  }
+  return result;
+}
+
+/* Takes the lock if it is free.  Returns Py_True if that has succeeded. */
+static PyObject* try_to_acquire(enum kind kind, PyObject* lock) {
+  struct call c = {.kind = kind,
+                   .lock = lock,
+                   .tuple = waits.dont_block,
+                   .array = (PyObject* const[]){Py_False},
+                   .count = 1};
+  c.flags = waits.with_keywords[kind] ? KEYWORDS : METH_FASTCALL;
+  c.function =
+      waits.with_keywords[kind] ? waits.with_keywords[kind] : waits.fast[kind];
+  return run(&c);
+}
+
+static bool is_free(const struct call* c) {
+  PyCFunction is_locked = waits.is_locked[c->kind];
+  PyObject* locked = is_locked ? is_locked(c->lock, NULL) : NULL;
+  Py_XDECREF(locked);
+  return locked == Py_False;
+}
+
+static bool has_arguments(const struct call* c) {
+  return c->count || c->names || (c->tuple && PyTuple_GET_SIZE(c->tuple));
+}
+
+/* An RLock may be held by its own thread, so it is tried instead of asked. */
+static PyObject* acquire(const struct call* c) {
+  if (!is_on())
+    return run(c);
+  PyObject* result = NULL;
+  if (c->kind == LOCK && is_free(c)) {
+    result = run(c);
+  } else if (c->kind == RLOCK && !has_arguments(c)) {
+    result = try_to_acquire(c->kind, c->lock);
+    if (result == Py_False)
+      Py_CLEAR(result);
+    else if (!result)
+      return NULL;
+  }
+  if (!result)
+    result = acquire_and_measure(c);
+  if (result == Py_True)
+    st_known_lock_taken(c->lock, current_thread());
+  return result;
+}
+
+#define ST_ACQUIRE(name, kind_)                                         \
+  static PyObject* name##_with_keywords(PyObject* self, PyObject* args, \
+                                        PyObject* kwargs) {             \
+    struct call c = {.kind = kind_,                                     \
+                     .lock = self,                                      \
+                     .flags = KEYWORDS,                                 \
+                     .function = waits.with_keywords[kind_],            \
+                     .tuple = args,                                     \
+                     .names = kwargs};                                  \
+    return acquire(&c);                                                 \
+  }                                                                     \
+  static PyObject* name##_fast(PyObject* self, PyObject* const* args,   \
+                               Py_ssize_t count, PyObject* names) {     \
+    struct call c = {.kind = kind_,                                     \
+                     .lock = self,                                      \
+                     .flags = METH_FASTCALL,                            \
+                     .function = waits.fast[kind_],                     \
+                     .array = args,                                     \
+                     .count = count,                                    \
+                     .names = names};                                   \
+    return acquire(&c);                                                 \
+  }                                                                     \
+  static PyObject* name##_without(PyObject* self, PyObject* unused) {   \
+    (void)unused;                                                       \
+    struct call c = {.kind = kind_,                                     \
+                     .lock = self,                                      \
+                     .flags = METH_NOARGS,                              \
+                     .function = waits.without[kind_]};                 \
+    return acquire(&c);                                                 \
+  }
+
+ST_ACQUIRE(lock, LOCK)
+ST_ACQUIRE(rlock, RLOCK)
+
+/* --- Making -------------------------------------------------------------- */
+
+static PyObject* made(PyObject* lock) {
+  if (lock && is_on())
+    st_known_lock_made(lock);
+  return lock;
+}
+
+#define ST_MAKE(number)                                              \
+  static PyObject* make_##number(PyObject* module, PyObject* args) { \
+    return made(waits.make[number](module, args));                   \
+  }
+
+ST_MAKE(0)
+ST_MAKE(1)
+ST_MAKE(2)
+
+static PyObject* create_lock(PyTypeObject* t, PyObject* args, PyObject* kw) {
+  return made(waits.create[LOCK](t, args, kw));
+}
+
+static PyObject* create_rlock(PyTypeObject* t, PyObject* args, PyObject* kw) {
+  return made(waits.create[RLOCK](t, args, kw));
+}
+
+/* --- Start and stop ------------------------------------------------------ */
+
+static void replace(PyMethodDef* method, PyCFunction ours) {
+  if (waits.entry_count == MAX_ENTRIES)
+    return;
+  waits.entries[waits.entry_count++] =
+      (struct entry){method, method->ml_meth, ours};
+  method->ml_meth = ours;
+}
+
+/* Returns the entry of a method of a type; NULL if it is missing. */
+static PyMethodDef* method_of(PyTypeObject* type, const char* name) {
+  PyObject* method = PyObject_GetAttrString((PyObject*)type, name);
+  PyMethodDef* entry = method && Py_IS_TYPE(method, &PyMethodDescr_Type)
+                           ? ((PyMethodDescrObject*)method)->d_method
+                           : NULL;
+  Py_XDECREF(method);
+  PyErr_Clear();
+  return entry;
+}
+
+static void hook_acquire(enum kind kind, const char* name) {
+  static PyCFunction const kOurs[2][3] = {
+      {(PyCFunction)(void (*)(void))lock_with_keywords,
+       (PyCFunction)(void (*)(void))lock_fast, lock_without},
+      {(PyCFunction)(void (*)(void))rlock_with_keywords,
+       (PyCFunction)(void (*)(void))rlock_fast, rlock_without}};
+  PyMethodDef* method = method_of(waits.types[kind], name);
+  if (!method)
+    return;
+  PyCFunction* originals[] = {&waits.with_keywords[kind], &waits.fast[kind],
+                              &waits.without[kind]};
+  int form = method->ml_flags == KEYWORDS                          ? 0
+             : method->ml_flags == (METH_FASTCALL | METH_KEYWORDS) ? 1
+             : method->ml_flags == METH_NOARGS                     ? 2
+                                                                   : -1;
+  if (form < 0 || method->ml_meth == kOurs[kind][form])
+    return;
+  *originals[form] = method->ml_meth;
+  replace(method, kOurs[kind][form]);
+}
+
+static void hook_type(enum kind kind, PyObject* type, newfunc create) {
+  if (!type || !PyType_Check(type))
+    return;
+  waits.types[kind] = (PyTypeObject*)type;
+  PyMethodDef* locked = method_of(waits.types[kind], "locked");
+  if (locked && locked->ml_flags == METH_NOARGS)
+    waits.is_locked[kind] = locked->ml_meth;
+  hook_acquire(kind, "acquire");
+  hook_acquire(kind, "__enter__");
+  hook_acquire(kind, "acquire_lock");
+  waits.create[kind] = waits.types[kind]->tp_new;
+  if (waits.create[kind])
+    waits.types[kind]->tp_new = create;
+}
+
+static void hook_makers(PyObject* module) {
+  static const char* const kNames[] = {"allocate_lock", "allocate",
+                                       "_set_sentinel"};
+  static PyCFunction const kOurs[] = {make_0, make_1, make_2};
+  for (int i = 0; i < 3; i++) {
+    PyObject* function = PyObject_GetAttrString(module, kNames[i]);
+    PyErr_Clear();
+    if (function && PyCFunction_CheckExact(function) &&
+        PyCFunction_GET_FLAGS(function) == METH_NOARGS) {
+      PyMethodDef* method = ((PyCFunctionObject*)function)->m_ml;
+      waits.make[i] = method->ml_meth;
+      replace(method, kOurs[i]);
+    }
+    Py_XDECREF(function);
+  }
+}
+
+static bool make_name(PyObject** name, const char* text) {
+  if (!*name)
+    *name = PyUnicode_InternFromString(text);
+  return *name != NULL;
+}
+
+static bool make_names(void) {
+  if (!waits.dont_block)
+    waits.dont_block = PyTuple_Pack(1, Py_False);
+  return waits.dont_block && make_name(&waits.lock_name, "wait for lock") &&
+         make_name(&waits.notification_name, "wait for notification") &&
+         make_name(&waits.made_at, "made_at") &&
+         make_name(&waits.held_by_tid, "held_by_tid") &&
+         make_name(&waits.timed_out, "timed_out");
+}
+
+static PyObject* start(PyObject* Py_UNUSED(module), PyObject* args) {
+  PyObject *category, *hidden;
+  if (!PyArg_ParseTuple(args, "OU", &category, &hidden))
+    return NULL;
+#ifdef Py_GIL_DISABLED
+  Py_RETURN_FALSE;
+#endif
+  if (waits.category || PyInterpreterState_Get() != PyInterpreterState_Main())
+    Py_RETURN_FALSE;
+  PyObject* module = PyImport_ImportModule("_thread");
+  if (!module || !make_names())
+    return NULL;
+  waits.interpreter = PyInterpreterState_Get();
+  waits.short_waits = waits.short_ns = 0;
+  PyObject* lock = PyObject_GetAttrString(module, "LockType");
+  PyObject* rlock = PyObject_GetAttrString(module, "RLock");
+  PyErr_Clear();
+  hook_type(LOCK, lock, create_lock);
+  hook_type(RLOCK, rlock, create_rlock);
+  hook_makers(module);
+  Py_XSETREF(waits.hidden, Py_NewRef(hidden));
+  waits.category = Py_NewRef(category);
+  Py_XDECREF(lock);
+  Py_XDECREF(rlock);
+  Py_DECREF(module);
+  Py_RETURN_TRUE;
+}
+
+static PyObject* stop(PyObject* Py_UNUSED(module),
+                      PyObject* Py_UNUSED(unused)) {
+  static newfunc const kCreate[] = {create_lock, create_rlock};
+  if (!waits.category)
+    Py_RETURN_NONE;
+  for (int i = 0; i < waits.entry_count; i++)
+    if (waits.entries[i].method->ml_meth == waits.entries[i].ours)
+      waits.entries[i].method->ml_meth = waits.entries[i].original;
+  waits.entry_count = 0;
+  for (int kind = LOCK; kind <= RLOCK; kind++)
+    if (waits.types[kind] && waits.types[kind]->tp_new == kCreate[kind])
+      waits.types[kind]->tp_new = waits.create[kind];
+  Py_CLEAR(waits.category);
+  st_known_locks_clear();
+  Py_RETURN_NONE;
+}
+
+static PyObject* take_short(PyObject* Py_UNUSED(module),
+                            PyObject* Py_UNUSED(unused)) {
+  uint64_t count = waits.short_waits, ns = waits.short_ns;
+  waits.short_waits = waits.short_ns = 0;
+  return Py_BuildValue("(KK)", (unsigned long long)count,
+                       (unsigned long long)ns);
+}
+
+static PyMethodDef kFunctions[] = {
+    {"start_lock_waits", start, METH_VARARGS,
+     "start_lock_waits(category, hidden)\n--\n\nRecord waits for locks as "
+     "slices, except those of code in the folder `hidden`; return whether that "
+     "is possible."},
+    {"stop_lock_waits", stop, METH_NOARGS, "Stop recording waits for locks."},
+    {"take_short_lock_waits", take_short, METH_NOARGS,
+     "Return how many waits were too short for a slice since the last call, "
+     "and their time in ns."},
+    {NULL, NULL, 0, NULL}};
+
+int st_add_lock_waits(PyObject* module) {
+  return PyModule_AddFunctions(module, kFunctions);
+}

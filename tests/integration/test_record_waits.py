@@ -1,0 +1,58 @@
+"""`stretto record --waits` records waits for locks; without it there are none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from stretto.analysis import TraceProcessor
+from tests.support.recorded import record
+
+PROGRAM = """\
+import threading
+lock = threading.Lock()
+holder = threading.Thread(target=lock.acquire)
+holder.start()
+holder.join()
+with open("holder", "w") as file:
+    file.write(str(holder.native_id))
+releaser = threading.Timer(0.01, lock.release)
+releaser.start()
+with lock:
+    pass
+releaser.join()
+"""
+
+
+SQL = """
+    select name, extract_arg(arg_set_id, 'debug.made_at') as made_at,
+           extract_arg(arg_set_id, 'debug.held_by_tid') as holder
+    from slice where category = 'python.waits' and dur > 0"""
+
+
+def waits(trace: Path) -> list[tuple[str, str | None, int | None]]:
+    with TraceProcessor(str(trace), engine="sqlite") as processor:
+        return [(row.name, row.made_at, row.holder) for row in processor.query(SQL)]
+
+
+@pytest.mark.parametrize("mode", [[], ["--full"], ["--sample", "1000hz"]])
+def test_wait_names_the_lock_and_its_holder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    script = tmp_path / "script.py"
+    script.write_text(PROGRAM)
+    trace = tmp_path / "t.pftrace"
+    assert record(trace, "--waits", *mode, str(script)).status == 0
+    holder = int((tmp_path / "holder").read_text())
+    wait = ("wait for lock", f"{script}:2 (<module>)", holder)
+    assert waits(trace).count(wait) == 1
+
+
+def test_without_the_option_nothing_is_recorded(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(PROGRAM.replace('"holder"', repr(str(tmp_path / "holder"))))
+    trace = tmp_path / "t.pftrace"
+    assert record(trace, str(script)).status == 0
+    assert not waits(trace)

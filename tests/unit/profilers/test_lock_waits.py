@@ -1,0 +1,172 @@
+"""Waits for locks are slices; free locks, errors and results are as without a recording."""
+
+from __future__ import annotations
+
+import _thread
+import queue
+import signal
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from stretto.profilers import lock_waits
+from tests.support.call_slices import BEGIN, INSTANT, Event, recorded
+
+SHORT_S = 0.002
+MAKERS = [threading.Lock, threading.RLock, _thread.allocate_lock]
+
+
+@pytest.fixture(autouse=True)
+def installed() -> None:
+    lock_waits.install()
+
+
+def begins(events: list[Event]) -> list[Event]:
+    return [event for event in events if event.type == BEGIN]
+
+
+def take_in_a_thread(lock: threading.Lock) -> int:
+    """Take a lock in a thread, which ends; return the kernel's id of the thread."""
+    thread = threading.Thread(target=lock.acquire)
+    thread.start()
+    thread.join()
+    assert thread.native_id is not None
+    return thread.native_id
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_wait_has_the_place_of_the_lock_and_its_holder(make: Callable[[], threading.Lock]) -> None:
+    with recorded("python.waits") as result:
+        lock = make()
+        holder = take_in_a_thread(lock)
+        assert not lock.acquire(timeout=SHORT_S)
+    wait = begins(result.events)[-1]
+    assert wait.name == "wait for lock"
+    assert wait.args["held_by_tid"] == holder
+    assert wait.args["timed_out"]
+    place, _, function = wait.args["made_at"].partition(" ")
+    line = test_wait_has_the_place_of_the_lock_and_its_holder.__code__.co_firstlineno + 3
+    assert place == f"{__file__}:{line}"
+    assert function == "(test_wait_has_the_place_of_the_lock_and_its_holder)"
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_lock_that_is_older_than_the_session_is_recorded(
+    make: Callable[[], threading.Lock],
+) -> None:
+    lock = make()
+    acquire = lock.acquire
+    take_in_a_thread(lock)
+    with recorded("python.waits") as result:
+        assert not acquire(timeout=SHORT_S)
+        assert not acquire(True, SHORT_S)
+    waits = begins(result.events)
+    assert [wait.name for wait in waits] == ["wait for lock"] * 2
+    assert "made_at" not in waits[0].args
+
+
+def test_wait_for_a_condition_or_a_queue_is_one_for_a_notification() -> None:
+    with recorded("python.waits") as result:
+        condition = threading.Condition()
+        with condition:
+            assert not condition.wait(SHORT_S)
+        with pytest.raises(queue.Empty):
+            queue.Queue[int]().get(timeout=SHORT_S)
+    waits = begins(result.events)
+    assert [wait.name for wait in waits] == ["wait for notification"] * 2
+    first = test_wait_for_a_condition_or_a_queue_is_one_for_a_notification.__code__.co_firstlineno
+    places = [wait.args["made_at"].partition(" ")[0] for wait in waits]
+    assert places == [f"{__file__}:{first + line}" for line in (4, 6)]
+
+
+def test_free_locks_and_locks_of_the_same_thread_have_no_slices() -> None:
+    with recorded("python.waits") as result:
+        lock, again = threading.Lock(), threading.RLock()
+        for _ in range(100):
+            with lock, again, again:
+                assert lock.locked()
+                assert not lock.acquire(False)
+        assert not lock.locked()
+        assert not again._is_owned()  # type: ignore[attr-defined]
+    assert not result.events
+
+
+def test_reentrant_lock_counts_its_owners_acquires() -> None:
+    lock = threading.RLock()
+    with recorded("python.waits"):
+        assert lock.acquire()
+        assert lock.acquire(blocking=False)
+        lock.release()
+        assert lock._is_owned()  # type: ignore[attr-defined]
+        lock.release()
+        with pytest.raises(RuntimeError):
+            lock.release()
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_wrong_arguments_are_refused_as_before(make: Callable[[], threading.Lock]) -> None:
+    lock = make()
+    lock.acquire()
+    with recorded("python.waits"):
+        with pytest.raises(TypeError):
+            lock.acquire(1, 2, 3)  # type: ignore[call-arg, arg-type]
+        with pytest.raises(ValueError, match="timeout"):
+            lock.acquire(timeout=-5)
+
+
+class InterruptError(Exception):
+    """Raised by the signal handler of a test."""
+
+
+@pytest.fixture
+def alarm() -> Iterator[None]:
+    def interrupt(*_: object) -> None:
+        raise InterruptError
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    yield
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.usefixtures("alarm")
+def test_exception_of_a_signal_handler_ends_the_wait() -> None:
+    with recorded("python.waits") as result:
+        lock = threading.Lock()
+        lock.acquire()
+        signal.setitimer(signal.ITIMER_REAL, SHORT_S)
+        with pytest.raises(InterruptError):
+            lock.acquire()
+    assert [wait.name for wait in begins(result.events)] == ["wait for lock"]
+
+
+def test_nothing_is_recorded_after_the_session() -> None:
+    with recorded("python.waits"):
+        lock = threading.Lock()
+    lock.acquire()
+    with recorded("python.gc") as result:
+        lock.acquire(timeout=SHORT_S)
+    assert not [event for event in result.events if event.name.startswith("wait")]
+
+
+def test_hand_overs_keep_mutual_exclusion_and_short_waits_are_counted() -> None:
+    total = 0
+    lock = threading.Lock()
+
+    def add() -> None:
+        nonlocal total
+        for _ in range(3000):
+            with lock:
+                total += 1
+
+    with recorded("python.waits") as result:
+        threads = [threading.Thread(target=add) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert total == 12000
+    short = [event for event in result.events if event.type == INSTANT]
+    assert all(event.name == "short waits for locks" for event in short)
+    assert all(event.args["total_ns"] < event.args["count"] * 20_000 for event in short)
