@@ -302,6 +302,7 @@ def first_screen() -> Iterator[Callable[[Path], list[str]]]:
             with Command("view", "--offline", "--no-browser", "--port", "0", str(trace)) as view:
                 texts = ui.first_screen(view.line_with("#!/?url="))
                 ui.screenshot(f"ui-first-{trace.stem}")
+                ui.follow_link_of_table()
                 assert view.interrupt() == 0
             return texts
 

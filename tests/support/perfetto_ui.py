@@ -38,6 +38,7 @@ FLAGS = [
 ]
 
 LOADED = "window.app && window.app.trace && !window.app.isLoadingTrace"
+SELECTED = "window.app.trace.selection.selection.kind === 'track_event'"
 IDLE = "waitForPerfettoIdle(500)"
 QUERY = """
 async (sql) => {
@@ -129,6 +130,13 @@ class PerfettoUi:
         lanes: list[str] = self.page.evaluate(LANES)
         cells: list[str] = self.page.evaluate(PANEL)
         return texts + cells + [line for lane in lanes for line in lane.splitlines()]
+
+    def follow_link_of_table(self) -> None:
+        """Click the first link of the table below the lanes, if any; wait for its slice."""
+        links = self.page.locator(".pf-split-panel__drawer td a")
+        if links.count():
+            links.first.click()
+            self.page.wait_for_function(SELECTED)
 
     def expand_all(self) -> None:
         """Expand all groups of tracks."""

@@ -43,14 +43,15 @@ def _location(field: str) -> str:
 _INSTALLED = " ".join(f"and file not glob '*{folder}*'" for folder in INSTALLED_FOLDERS)
 FUNCTIONS_SQL = f"""\
 select id, name as function, count() as calls, round(max(dur)/1e6,1) as longest_ms,
-round(sum(dur-inside)/1e6,1) as self_ms, file||':'||line as place,
+round(sum(dur-inside)/1e6,1) as self_ms,
+replace(file,rtrim(file,replace(file,'/','')),'')||':'||line as place,
 id as slice_id, ts, dur, track_id
 from (select s.*, ifnull(i.inside,0) as inside,
 {_location("file_name")} as file, {_location("line_number")} as line from slice s left join
 (select parent_id as id, sum(dur) as inside from slice group by 1) i using (id)
 where category='python.functions' and dur>0)
 where line>1 and file not glob '<*' {_INSTALLED}
-group by name, place order by longest_ms desc limit 100""".replace("\n", " ")
+group by name, file, line order by longest_ms desc limit 100""".replace("\n", " ")
 """The own functions by their longest calls. The column `id` is a link to the longest call: the UI
 makes it one in rows that have `slice_id`, `ts`, `dur` and `track_id`."""
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pydoc
 import subprocess
 import sys
+
+import stretto
 
 PROGRAM = """
 import stretto
@@ -33,3 +36,14 @@ def test_dir_and_help_show_names_that_are_not_loaded_yet() -> None:
 
 def test_dir_has_public_names_only_and_subpackages_are_imported_at_first_use() -> None:
     subprocess.run([sys.executable, "-c", SUBPACKAGES], check=True, timeout=60)
+
+
+def test_help_of_category_shows_public_methods_only() -> None:
+    methods = {name for name in dir(stretto.Category) if not name.startswith("_")}
+    assert methods == {
+        "begin", "counter", "description", "enabled", "end", "instant", "log_message", "name",
+        "slice", "tags", "template", "traced",
+    }  # fmt: skip
+    text = pydoc.plain(pydoc.render_doc(stretto.Category))
+    assert "baseline" not in text
+    assert "_set_slot" not in text

@@ -76,6 +76,7 @@ class Profile:
         self._threads: list[threading.Thread] = []
         self._followed: set[int] = set()
         self._children: set[int] = set()
+        self._naming_themselves: set[int] = set()
         self._samples: list[ProcessSamples] = []
         self.problems: dict[int, str] = {}
         """Why a process isn't sampled, by pid."""
@@ -96,13 +97,24 @@ class Profile:
             settings = self.settings
             sequence_id = FIRST_SEQUENCE_ID + len(self._samples) if settings.numbered else 0
             samples = ProcessSamples(
-                find_python(pid), settings.mode, settings.period_ns, sequence_id
+                find_python(pid),
+                settings.mode,
+                settings.period_ns,
+                sequence_id,
+                lambda: pid in self._naming_themselves,
             )
             self._samples.append(samples)
         return samples
 
-    def follow(self, pid: int) -> None:
-        """Sample a process, which may just be starting, unless it is sampled already."""
+    def follow(self, pid: int, *, names_itself: bool = False) -> None:
+        """Sample a process, which may just be starting, unless it is sampled already.
+
+        Args:
+            pid: The process.
+            names_itself: Whether the process has described itself in the trace.
+        """
+        if names_itself:
+            self._naming_themselves.add(pid)
         if pid not in self._followed and not self._stopped.is_set():
             self._start(pid, None)
 

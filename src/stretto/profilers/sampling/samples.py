@@ -33,6 +33,8 @@ from stretto.protos.trace import (
 from stretto.protozero.wire import bytes_field
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from stretto.profilers.sampling.interned_stacks import FunctionKey
     from stretto.profilers.sampling.process import PythonProcess
 
@@ -55,12 +57,21 @@ class ProcessSamples:
         mode: CPU, WALL or GIL.
         period_ns: The time between two samples.
         sequence_id: The `trusted_packet_sequence_id` of the packets; 0 for none.
+        names_itself: Returns whether the process has described itself in the trace: it knows its
+            role, and the last description counts.
 
     Raises:
         ProcessError: The process has ended.
     """
 
-    def __init__(self, process: PythonProcess, mode: int, period_ns: int, sequence_id: int) -> None:
+    def __init__(
+        self,
+        process: PythonProcess,
+        mode: int,
+        period_ns: int,
+        sequence_id: int,
+        names_itself: Callable[[], bool] = lambda: False,
+    ) -> None:
         self.pid = process.pid
         self.own: dict[FunctionKey, int] = {}
         """The number of samples by the function that was the innermost call."""
@@ -72,6 +83,7 @@ class ProcessSamples:
         self._sampler = process.sampler(mode, period_ns, sequence_id, self._start_us)
         self._reader = ObjectReader(process.pid, process.layout)
         self._process = process
+        self._names_itself = names_itself
         self._threads: set[int] = set()
         self._unnamed: set[int] = set()
         """Threads whose names in Python were not found, so that they are looked for once more."""
@@ -190,7 +202,7 @@ class ProcessSamples:
         if not described:
             return b""
         tree = ProcessTree(
-            processes=[] if known else [self._described_process()],
+            processes=[] if known or self._names_itself() else [self._described_process()],
             threads=[
                 ProcessTree.Thread(
                     tid=tid, tgid=self.pid, name=names.get(tid) or kernel_name(self.pid, tid)

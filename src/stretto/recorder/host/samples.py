@@ -85,7 +85,7 @@ class ProgramSamples:
     def follow(self, pid: int) -> None:
         """Sample a process that has connected."""
         for profile in self._running():
-            profile.follow(pid)
+            profile.follow(pid, names_itself=True)
 
     def follow_tree(self, root: int) -> None:
         """Sample a process and its descendants, in periodic tasks until `stop`."""

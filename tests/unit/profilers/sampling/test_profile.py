@@ -80,6 +80,16 @@ def test_packets_name_process_threads_functions_and_files() -> None:
     assert {packet.trusted_packet_sequence_id for packet in packets} == {FIRST_SEQUENCE_ID}
 
 
+def test_process_that_names_itself_is_not_named_by_its_samples() -> None:
+    with running(BUSY) as program:
+        recorded = Recorded(program.pid, Settings(WALL, PERIOD_NS))
+        recorded.profile.follow(program.pid, names_itself=True)
+        recorded.until(lambda: recorded.profile.sampled > 50)
+    trees = [packet.process_tree for packet in recorded.packets() if packet.process_tree]
+    assert [process for tree in trees for process in tree.processes] == []
+    assert len([thread for tree in trees for thread in tree.threads]) == 2
+
+
 def test_children_are_sampled() -> None:
     source = """
 pid = os.fork()
