@@ -196,12 +196,10 @@ static int compare_ids(const void* a, const void* b) {
   return x->id < y->id ? -1 : x->id > y->id;
 }
 
-/* Calls `each` with every row that the object refers to.  The referents of weak
- * and similar references are left out: they keep nothing alive. */
-static void for_children(struct st_importer* m, uint32_t object,
-                         void (*each)(struct st_importer*, uint32_t child,
-                                      int64_t value),
-                         int64_t value) {
+void st_heap_children(struct st_importer* m, uint32_t object,
+                      void (*each)(struct st_importer*, uint32_t child,
+                                   int64_t value),
+                      int64_t value) {
   const struct st_heap_texts* texts = &m->heap_graphs.texts;
   uint32_t class_row =
       (uint32_t)st_table_get(objects(m), object, ST_HEAP_OBJECT_type_id).i;
@@ -257,7 +255,7 @@ static void mark_root(struct st_importer* m, struct st_heap_graph* g,
   h->queue.size = 0;
   reach(m, row, 0);
   while (h->queue.size)
-    for_children(m, h->queue.data[--h->queue.size], reach, 0);
+    st_heap_children(m, h->queue.data[--h->queue.size], reach, 0);
 }
 
 /* The fields by which superclasses and native sizes are found. */
@@ -464,7 +462,7 @@ void st_heap_graphs_link(struct st_importer* m) {
     approach(m, h->roots.data[i], 0);
   for (uint32_t i = 0; i < h->queue.size; i++) {
     uint32_t object = h->queue.data[i];
-    for_children(
+    st_heap_children(
         m, object, approach,
         st_table_get(objects(m), object, ST_HEAP_OBJECT_root_distance).i + 1);
   }

@@ -23,3 +23,9 @@ uint32_t st_heap_class_row(struct st_importer* m, struct st_heap_graph* g,
 void st_heap_graph_complete(struct st_importer* m, struct st_heap_graph* g);
 /* Sets the superclasses and distances of all graphs. */
 void st_heap_graphs_link(struct st_importer* m);
+/* Calls `each` with every row that the object refers to.  The referents of weak
+ * and similar references are left out: they keep nothing alive. */
+void st_heap_children(struct st_importer* m, uint32_t object,
+                      void (*each)(struct st_importer*, uint32_t child,
+                                   int64_t value),
+                      int64_t value);

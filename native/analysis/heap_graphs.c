@@ -407,6 +407,7 @@ void st_heap_graphs_free(struct st_heap_graphs* h) {
   free(h->roots.data);
   free(h->queue.data);
   st_map_free(&h->links);
+  st_heap_tree_free(h->tree);
   free(h->field_ids.data);
   free(h->owned_ids.data);
 }

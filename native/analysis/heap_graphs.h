@@ -93,14 +93,16 @@ struct st_heap_graphs {
   struct st_keys class_keys, superclass_keys;
   ST_ARRAY(uint32_t) class_rows; /* The last one; ST_NO_ROW if none. */
   ST_ARRAY(struct st_heap_superclass) superclasses;
-  ST_ARRAY(uint32_t) roots; /* Rows, in all graphs. */
-  ST_ARRAY(uint32_t) queue; /* Reused. */
-  struct st_map links;      /* Of the graph: object and field to row + 1. */
+  ST_ARRAY(uint32_t) roots;  /* Rows, in all graphs. */
+  ST_ARRAY(uint32_t) queue;  /* Reused. */
+  struct st_heap_tree* tree; /* heap_flamegraph.c; NULL until it is needed. */
+  struct st_map links;       /* Of the graph: object and field to row + 1. */
   /* Of the object that is being read. */
   ST_ARRAY(uint64_t) field_ids;
   ST_ARRAY(uint64_t) owned_ids;
 };
 
 void st_heap_graphs_free(struct st_heap_graphs* h);
+void st_heap_tree_free(struct st_heap_tree* t);
 /* Frees what a graph holds, and makes it empty. */
 void st_heap_graph_clear(struct st_heap_graph* g);

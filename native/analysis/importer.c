@@ -128,6 +128,7 @@ static void finish(struct st_importer* m) {
   st_stacks_finish(&m->stacks);
   st_finish_heap_graphs(m);
   st_finish_deobfuscation(m);
+  st_heap_flamegraphs(m);
   st_cpus_finish(&m->cpus, &m->storage);
   st_add_totals(m);
   st_bytes_free(&m->arena);

@@ -254,6 +254,9 @@ enum { /* Fields of TracePacket. */
 void st_parse_heap_graph(struct st_importer* m, const struct st_event* e,
                          uint32_t generation);
 void st_finish_heap_graphs(struct st_importer* m);
+/* Fills the table of flame graphs, when the names are known:
+ * heap_flamegraph.c. */
+void st_heap_flamegraphs(struct st_importer* m);
 /* These functions keep a DeobfuscationMapping, parse a PackagesList, and set the
  * original names at the end of the trace: deobfuscation.c. */
 void st_parse_deobfuscation(struct st_importer* m, const struct st_event* e);

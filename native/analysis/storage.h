@@ -129,6 +129,12 @@
         C(HEAP_CLASS, deobfuscated_name, TEXT) C(HEAP_CLASS, location, TEXT)   \
             C(HEAP_CLASS, superclass_id, INT32) C(                             \
                 HEAP_CLASS, classloader_id, INT32) C(HEAP_CLASS, kind, TEXT))  \
+  X(HEAP_TREE, __intrinsic_heap_graph_tree,                                    \
+    C(HEAP_TREE, id, INT32) C(HEAP_TREE, ts, INT64) C(HEAP_TREE, upid, INT32)  \
+        C(HEAP_TREE, depth, INT32) C(HEAP_TREE, name, TEXT)                    \
+            C(HEAP_TREE, count, INT64) C(HEAP_TREE, cumulative_count, INT64)   \
+                C(HEAP_TREE, size, INT64) C(HEAP_TREE, cumulative_size, INT64) \
+                    C(HEAP_TREE, parent_id, INT32))                            \
   X(PACKAGE, package_list,                                                     \
     C(PACKAGE, id, ROW) C(PACKAGE, package_name, TEXT) C(PACKAGE, uid, INT64)  \
         C(PACKAGE, debuggable, INT32)                                          \

@@ -90,6 +90,27 @@ static void objects_are_reached_from_roots(void) {
   st_importer_free(m);
 }
 
+static void flame_graph_has_each_object_once(void) {
+  struct st_importer* m = st_importer_new();
+  struct message graph = begin_graph();
+  add_object(&graph, 1, 7, 2);
+  add_object(&graph, 2, 7, 3);
+  add_object(&graph, 3, 7, 1);
+  add_class(&graph, 7, "node", 0, 0);
+  add_root(&graph, 1);
+  feed_graph(m, &graph);
+  CHECK(st_importer_finish(m));
+  CHECK_EQ(m->storage.tables[ST_HEAP_TREE_TABLE].rows, 3);
+  for (uint32_t i = 0; i < 3; i++) {
+    CHECK_EQ(get(m, ST_HEAP_TREE_TABLE, i, ST_HEAP_TREE_depth), i);
+    CHECK_EQ(get(m, ST_HEAP_TREE_TABLE, i, ST_HEAP_TREE_cumulative_size),
+             16 * (3 - (int)i));
+  }
+  CHECK(is_text(m, ST_HEAP_TREE_TABLE, 0, ST_HEAP_TREE_name,
+                "node [ROOT_JNI_GLOBAL]"));
+  st_importer_free(m);
+}
+
 /* A class without fields that is its own superclass names no field. */
 static void loop_of_superclasses_ends(void) {
   struct st_importer* m = st_importer_new();
@@ -177,6 +198,7 @@ static void packages_are_found_in_paths(void) {
 
 int main(void) {
   RUN(objects_are_reached_from_roots);
+  RUN(flame_graph_has_each_object_once);
   RUN(loop_of_superclasses_ends);
   RUN(object_without_a_class_is_counted);
   RUN(unfinished_graph_is_kept_and_counted);

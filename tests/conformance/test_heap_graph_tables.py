@@ -9,6 +9,7 @@ from __future__ import annotations
 import pytest
 
 from stretto.analysis import TraceProcessor
+from stretto.analysis.sql.errors import QueryError
 from tests.conformance.test_tables import check
 from tests.support.oracle import Oracle
 
@@ -138,6 +139,19 @@ HEAPS = graph(
     cls((1, 1), (3, "x"), (7, 2)),
     root(13, 3),
 )
+# Object 5 is reached from both roots; object 4, from the second one, by a shorter path.
+TWO_ROOTS = graph(
+    obj((1, 1), (2, 1), (3, 1), (5, [2, 3])),
+    obj((1, 2), (2, 2), (3, 2), (5, [4, 5])),
+    obj((1, 3), (2, 2), (3, 3), (5, [5])),
+    obj((1, 4), (2, 3), (3, 4)),
+    obj((1, 5), (2, 3), (3, 5), (5, [1])),
+    obj((1, 6), (2, 1), (3, 6), (5, [4])),
+    cls((1, 1), (3, "a")),
+    cls((1, 2), (3, "Abx")),
+    cls((1, 3), (3, "c")),
+    root(1, 6, 1),
+)
 PARTS = (
     graph(obj((1, 1), (2, 1), (4, [1]), (5, [2])), field(1, "late"), CONTINUED)
     + graph(obj((1, 9), (2, 9), (4, [1]), (5, [9])), field(1, "other"), CONTINUED, sequence=6)
@@ -197,3 +211,28 @@ def test_views_of_heap_graphs_have_the_columns_of_the_trace_processor(
             query = f"select * from {view} order by id"
             result = ours.query(query)
             assert (list(result.columns), result.fetchall()) == judge.table(query)
+
+
+FLAME_GRAPH = "select * from experimental_flamegraph('graph', 10, null, {}, null, {})"
+
+
+@pytest.mark.parametrize("focus", ["null", "''", "'A'", "'native'", "'x'", "'none'"])
+@pytest.mark.parametrize("name", ["native sizes", "heaps", "original names", "two roots"])
+def test_flame_graph_is_that_of_the_trace_processor(
+    name: str, focus: str, oracle: type[Oracle]
+) -> None:
+    pytest.importorskip("duckdb")
+    trace = {**TRACES, "two roots": TWO_ROOTS}[name]
+    judge = oracle(trace)
+    ((upid,),) = judge.query("select upid from process where pid = 40")
+    query = FLAME_GRAPH.format(upid, focus)
+    with TraceProcessor(trace) as ours:
+        result = ours.query(query)
+        assert (list(result.columns), result.fetchall()) == judge.table(query)
+
+
+def test_flame_graphs_of_other_profiles_are_refused() -> None:
+    pytest.importorskip("duckdb")
+    query = "select * from experimental_flamegraph('perf', null, '<=1', 1, null, null)"
+    with TraceProcessor(CLEANERS) as ours, pytest.raises(QueryError, match="only 'graph'"):
+        ours.query(query)

@@ -157,6 +157,8 @@ static void finish(struct st_importer* m) {
                    ST_HEAP_OBJECT_TABLE);
   check_references(m, ST_HEAP_CLASS_TABLE, ST_HEAP_CLASS_superclass_id,
                    ST_HEAP_CLASS_TABLE);
+  check_references(m, ST_HEAP_TREE_TABLE, ST_HEAP_TREE_parent_id,
+                   ST_HEAP_TREE_TABLE);
   check_references(m, ST_FLOW_TABLE, ST_FLOW_slice_in, ST_SLICE_TABLE);
   struct st_slice_totals totals = {0};
   CHECK(st_slice_totals(&totals, &m->storage, ST_BY_FUNCTION));

@@ -23,7 +23,7 @@ _REFUSED = frozenset(
     "stack_from_stack_profile_frame stack_from_stack_profile_callsite export_json write_file "
     "run_metric "
     "ancestor_slice_by_stack descendant_slice_by_stack experimental_slice_layout "
-    "experimental_flat_slice experimental_flamegraph last_insert_rowid changes random randomblob "
+    "experimental_flat_slice last_insert_rowid changes random randomblob "
     "zeroblob quote soundex load_extension".split()
 )
 """Functions that are not available."""
@@ -149,6 +149,19 @@ def _printf(_: exp.Expr, arguments: list[exp.Expr]) -> exp.Expr:
     return call("printf", exp.Literal.string(form), *converted)
 
 
+def _char(_: exp.Expr, arguments: list[exp.Expr]) -> exp.Expr:
+    """Make a text of the numbers of its characters."""
+    integer = exp.DataType.build("int")
+    characters = [call("chr", exp.Cast(this=part.copy(), to=integer)) for part in arguments]
+    return call("concat", *characters)
+
+
+def _flame_graph(node: exp.Expr, arguments: list[exp.Expr]) -> exp.Expr:
+    if arguments and arguments[0].is_string and arguments[0].name == "graph":
+        return node
+    raise QueryError("experimental_flamegraph: only 'graph' is available")
+
+
 def _last_non_null(_: exp.Expr, arguments: list[exp.Expr]) -> exp.Expr:
     return exp.IgnoreNulls(this=exp.LastValue(this=arguments[0].copy()))
 
@@ -182,8 +195,11 @@ _REWRITERS: dict[str, Callable[[exp.Expr, list[exp.Expr]], exp.Expr]] = {
     "substring": _on_text,
     "group_concat": _on_text,
     "regexp_extract": _regexp_extract,
+    "chr": _char,
+    "char": _char,
     "printf": _printf,
     "format": _printf,
+    "experimental_flamegraph": _flame_graph,
     "last_non_null": _last_non_null,
     "value_at_max_ts": _value_at_max_ts,
     "ancestor_slice": _slices_of_one,

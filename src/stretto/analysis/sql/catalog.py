@@ -31,6 +31,12 @@ class Catalog:
         self.functions: dict[str, Function] = {}
         self.macros: dict[str, Macro] = {}
 
+    def on(self, connection: Any) -> Catalog:
+        """Return the same names, for statements on another connection to the database."""
+        catalog = Catalog(connection)
+        catalog.functions, catalog.macros = self.functions, self.macros
+        return catalog
+
     def tables(self) -> list[str]:
         """Return the names of tables and views, without private ones."""
         rows = self._connection.execute(

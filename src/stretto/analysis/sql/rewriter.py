@@ -50,13 +50,16 @@ def parse(text: str) -> exp.Expr:
     return tree
 
 
-def rewrite(text: str, catalog: Catalog, *, with_macros: bool = True) -> str:
+def rewrite(
+    text: str, catalog: Catalog, *, with_macros: bool = True, mixes_types: bool = False
+) -> str:
     """Return a statement in DuckDB's dialect.
 
     Args:
         text: One statement.
         catalog: The names that the statement may use.
         with_macros: False to use DuckDB's own operators and casts instead of the macros.
+        mixes_types: Whether `coalesce` may give values of several types: DuckDB's VARIANT.
 
     Raises:
         QueryError: The syntax is wrong, or the statement uses something that is not available.
@@ -75,6 +78,10 @@ def rewrite(text: str, catalog: Catalog, *, with_macros: bool = True) -> str:
             replacement = rewrite_operator(node)
         if replacement is not node:
             node.replace(replacement)
+    if mixes_types:
+        for node in list(tree.find_all(exp.Coalesce)):
+            for part in [node.this, *node.expressions]:
+                part.replace(exp.cast(part.copy(), "variant"))
     rewrite_truth(tree)
     if not with_macros:
         without_macros(tree)

@@ -246,6 +246,48 @@ create macro directly_connected_flow(_start) as table
     order by 1;
 """
 
+_FLAME_GRAPHS = """
+create view _heap_nodes as
+    select ts as _time, upid as _process, id as _id, parent_id as _parent, name as _name,
+        depth as _depth, count as _count, size as _size, cumulative_count as _all_count,
+        cumulative_size as _all_size
+    from __intrinsic_heap_graph_tree;
+create macro _all_nodes(_at, _of) as table
+    select _id, _parent, _name, _depth, _count, _size, _all_count, _all_size
+    from _heap_nodes where _time = _at and _process = _of;
+create macro _focused_nodes(_at, _of, _part) as table
+    with recursive nodes as (from _heap_nodes where _time = _at and _process = _of),
+    below(_n) as (
+        select _id from nodes where contains(lower(_name), lower(_part))
+        union select _id from nodes join below on _parent = _n),
+    kept(_n) as (
+        select _n from below
+        union select _parent from nodes join kept on _id = _n where _parent is not null),
+    sums(_n, _inner) as (
+        select _n, _n from kept
+        union all select _parent, _inner from sums join nodes on _id = _n
+        where _parent is not null),
+    totals as (
+        select s._n, sum(_count)::bigint as _all_count, sum(_size)::bigint as _all_size
+        from sums s join nodes on _id = _inner group by 1),
+    numbers as (select _n, row_number() over (order by _n) - 1 as _number from kept)
+    select n._number as _id, p._number as _parent, _name, _depth, _count, _size, t._all_count,
+        t._all_size
+    from numbers n join nodes on _id = n._n join totals t on t._n = n._n
+    left join numbers p on p._n = _parent;
+create macro experimental_flamegraph(_kind, _at, _constraint, _of, _group, _part) as table
+    select _id as id, 'graph' as profile_type, null::bigint as ts_in,
+        null::varchar as ts_constraint, _of as upid, null::varchar as upid_group,
+        null::varchar as focus_str, _at as ts, _depth as depth, _name as name, 'JAVA' as map_name,
+        _count as count, _all_count as cumulative_count, _size as size,
+        _all_size as cumulative_size, 0 as alloc_count, 0 as cumulative_alloc_count,
+        0 as alloc_size, 0 as cumulative_alloc_size, _parent as parent_id,
+        null::varchar as source_file, null::bigint as line_number
+    from (from _all_nodes(_at, _of) where coalesce(_part, '') = ''
+        union all from _focused_nodes(_at, _of, _part) where coalesce(_part, '') <> '')
+    order by _id;
+"""
+
 RUNTIME = (
     SETTINGS
     + "".join(_comparison(name, operator) for name, operator in _COMPARISONS.items())
@@ -254,5 +296,6 @@ RUNTIME = (
     + "".join(_overloads(name, forms) for name, forms in _FUNCTIONS.items())
     + _TRACE
     + _SLICES
+    + _FLAME_GRAPHS
 )
 """The statements that prepare a connection, after the trace's tables and views."""

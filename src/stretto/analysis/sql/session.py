@@ -10,6 +10,7 @@ from stretto.analysis.sql.errors import QueryError, located
 from stretto.analysis.sql.explanation import explained
 from stretto.analysis.sql.library import Library
 from stretto.analysis.sql.macros import Macro, expand
+from stretto.analysis.sql.recursion import RecursiveFunctions, calls_itself
 from stretto.analysis.sql.rewriter import rewrite
 from stretto.analysis.sql.runtime import RUNTIME
 from stretto.analysis.sql.span_join import span_join
@@ -20,9 +21,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 
+_IN_FUNCTION = re.compile(
+    r"(Invalid Input Error: )?Python exception occurred while executing the UDF: \w+: "
+)
+"""What DuckDB puts before the messages of functions in Python."""
 _NEAR = re.compile(r'near "([^"]+)"')
 _MACRO_ERRORS = ("multiple overloads", "INTERNAL Error")
 """Parts of DuckDB's messages for statements in which it can't choose the form of a macro."""
+_MIXED = "Cannot mix values of type"
+"""A part of DuckDB's message for values of several types where it wants one."""
+_CHANGES = ("CREATE ", "DROP ", "INSERT ", "UPDATE ", "DELETE ", "ALTER ")
+"""Statements without a result."""
 
 
 class Session:
@@ -39,6 +48,7 @@ class Session:
         self._library = Library()
         self._indexes: set[tuple[str, str]] = set()
         self.catalog = Catalog(connection)
+        self._recursive = RecursiveFunctions(connection, self.catalog)
         connection.execute(RUNTIME)
         self.run("include perfetto module prelude")
 
@@ -69,6 +79,7 @@ class Session:
             message: DuckDB's message.
             text: The user's text.
         """
+        message = _IN_FUNCTION.sub("", message)
         near = _NEAR.search(message)
         return explained(
             message.partition("\n\nStack Trace")[0],
@@ -87,6 +98,7 @@ class Session:
 
     def _execute(self, statement: Statement) -> Any:
         kind = statement.kind
+        self._recursive.forget_values()
         if kind == "include":
             return self._include(statement.name)
         if kind == "macro":
@@ -102,6 +114,8 @@ class Session:
         try:
             return self._run_sql(statement, rewrite(expanded, self.catalog))
         except self._error as error:
+            if _MIXED in str(error):
+                return self._run_sql(statement, rewrite(expanded, self.catalog, mixes_types=True))
             if not any(sign in str(error) for sign in _MACRO_ERRORS):
                 raise
             return self._run_sql(statement, rewrite(expanded, self.catalog, with_macros=False))
@@ -120,6 +134,9 @@ class Session:
     def _run_sql(self, statement: Statement, sql: str) -> Any:
         if statement.kind != "sql":
             self._create(statement, sql)
+            return None
+        if sql.startswith(_CHANGES):
+            self._connection.execute(sql)
             return None
         if sql.startswith(("SELECT", "WITH")):
             self._connection.execute(f"explain {sql}")  # Reports errors before rows are read.
@@ -145,10 +162,18 @@ class Session:
             raise QueryError(f"there is a macro {statement.name} already: use create or replace")
         self.catalog.macros[statement.name] = Macro(statement.parameters, statement.text)
 
+    def _has_function(self, name: str) -> bool:
+        return name in self.catalog.functions or name in self._recursive
+
     def _create_function(self, statement: Statement) -> None:
-        if statement.name in self.catalog.functions and not statement.replaces:
+        if self._has_function(statement.name) and not statement.replaces:
             raise QueryError(f"there is a function {statement.name} already: use create or replace")
         body = expand(statement.text, self.catalog.macros)
+        self._recursive.remove(statement.name)
+        if statement.kind == "function" and calls_itself(statement):
+            self.catalog.functions.pop(statement.name, None)
+            self._recursive.add(statement, body)
+            return
         self.catalog.functions[statement.name] = Function(
             statement.parameters, body, statement.kind == "table function"
         )

@@ -24,6 +24,7 @@ class Statement(NamedTuple):
         parameters: The parameters of a function or macro, in lower case.
         columns: The declared columns of a table, view or table function.
         returns: The type that a function or macro returns, in lower case.
+        types: The types of the parameters of a function, in lower case.
     """
 
     kind: str
@@ -34,6 +35,7 @@ class Statement(NamedTuple):
     parameters: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
     returns: str = ""
+    types: tuple[str, ...] = ()
 
 
 def statements(text: str) -> Iterator[Statement]:
@@ -149,11 +151,18 @@ class _Reader:
 
     def _declared(self) -> tuple[str, ...]:
         """Read `(name TYPE, …)`; return the names."""
+        return tuple(name for name, _ in self._typed())
+
+    def _typed(self) -> list[tuple[str, str]]:
+        """Read `(name TYPE, …)`; return the names and types."""
         opening = self._next
         last = closing(self._tokens, opening, self._text)
         self._next = last + 1
         parts = [part for part in split(self._tokens[opening + 1 : last], ",") if part]
-        return tuple(part[0].text.strip('"').lower() for part in parts)
+        return [
+            (part[0].text.strip('"').lower(), part[1].text.lower() if len(part) > 1 else "")
+            for part in parts
+        ]
 
     def _parenthesized(self) -> bool:
         token = self._peek()
@@ -168,10 +177,11 @@ class _Reader:
         start, name = self._start(), self._name()
         if kind == "index":
             return self._index(kind, start, name, replaces)
-        declared = self._declared() if self._parenthesized() else ()
+        declared = self._typed() if self._parenthesized() else []
         if kind in ("table", "view"):
+            columns = tuple(column for column, _ in declared)
             self._expect("as")
-            return Statement(kind, self._rest(), start, name, replaces, columns=declared)
+            return Statement(kind, self._rest(), start, name, replaces, columns=columns)
         return self._callable(kind, start, name.lower(), replaces, declared)
 
     def _index(self, kind: str, start: int, name: str, replaces: bool = False) -> Statement:
@@ -179,7 +189,7 @@ class _Reader:
         return Statement(kind, "", start, self._name(), replaces, parameters=(name.lower(),))
 
     def _callable(
-        self, kind: str, start: int, name: str, replaces: bool, parameters: tuple[str, ...]
+        self, kind: str, start: int, name: str, replaces: bool, declared: list[tuple[str, str]]
     ) -> Statement:
         self._expect("returns")
         returns = self._name().lower()
@@ -189,7 +199,10 @@ class _Reader:
         elif self._parenthesized():  # A type such as ID(slice.id).
             self._declared()
         self._expect("as")
-        return Statement(kind, self._rest(), start, name, replaces, parameters, columns, returns)
+        parameters, types = (tuple(part[i] for part in declared) for i in range(2))
+        return Statement(
+            kind, self._rest(), start, name, replaces, parameters, columns, returns, types
+        )
 
     def _virtual_table(self) -> Statement:
         self._expect("table")

@@ -199,7 +199,10 @@ ERRORS = [
     ("select regexp_extract('a', '(a)(b)')", "at most one group"),
     ("select extract_arg(1)", "extract_arg has 2 arguments, not 1"),
     (
-        "create perfetto function f(x LONG) returns LONG as select f($x); select f(1)",
+        (
+            "create perfetto function t(x LONG) returns table(x LONG) as select * from t($x); "
+            "select * from t(1)"
+        ),
         "calls itself",
     ),
     ("create perfetto macro m() returns Expr as m!(); select m!()", "contains itself"),
@@ -209,6 +212,51 @@ ERRORS = [
         "there is a macro n already",
     ),
 ]
+
+
+FIBONACCI = """
+create perfetto function fibonacci(n LONG) returns LONG as
+    select iif($n < 2, $n, fibonacci($n - 1) + fibonacci($n - 2));
+"""
+LETTERS = """
+create perfetto function letters(n INT) returns STRING as
+    select iif($n = 0, '', letters($n - 1) || char(96 + $n, 45));
+"""
+REACHED = """
+create table links as select 1 as a, 2 as b union all select 1, 3 union all select 3, 4;
+create perfetto function reached(n INT) returns INT as
+    select 1 + ifnull((select sum(reached(b)) from links where a = $n), 0);
+"""
+REPLACED = "create or replace perfetto function fibonacci(n LONG) returns LONG as select 7;"
+RECURSIVE = [
+    (FIBONACCI + "select fibonacci(60)", [(1548008755920,)]),
+    (LETTERS + "select letters(3)", [("a-b-c-",)]),
+    (REACHED + "select reached(1), reached(3), reached(null)", [(4, 2, 1)]),
+    (FIBONACCI + REPLACED + "select fibonacci(60)", [(7,)]),
+]
+
+
+@pytest.mark.parametrize(("sql", "rows"), RECURSIVE)
+def test_function_may_call_itself(
+    processor: TraceProcessor, sql: str, rows: list[tuple[object, ...]]
+) -> None:
+    assert processor.query(sql).fetchall() == rows
+
+
+def test_calls_without_an_end_are_an_error(processor: TraceProcessor) -> None:
+    processor.query("create perfetto function f(x LONG) returns LONG as select f($x + 1)")
+    with pytest.raises(QueryError, match=r"^the function f calls itself more than 100 times$"):
+        processor.query("select f(1)").fetchall()
+
+
+def test_statement_that_creates_or_drops_has_no_result(processor: TraceProcessor) -> None:
+    for sql in ("create table t as select 1 as x", "insert into t values (2)", "drop table t"):
+        assert processor.query(sql).columns == ()
+
+
+def test_values_of_several_types_keep_their_types(processor: TraceProcessor) -> None:
+    rows = "(select 'a' as t, null as i union all select null, 5)"
+    assert processor.query(f"select coalesce(t, i) from {rows}").fetchall() == [("a",), (5,)]
 
 
 @pytest.mark.parametrize(("sql", "complaint"), ERRORS)
