@@ -13,6 +13,9 @@
 #include "hooks/shown_calls.h"
 #include "hooks/stack_sampler.h"
 #include "hooks/stack_samples.h"
+#include "hooks/threshold_file.h"
+
+#define LONG_SAMPLING_NS UINT64_C(10000000)
 
 static uint64_t traced_threshold;
 
@@ -81,7 +84,7 @@ void st_auto_start(const char* threshold_file) {
   st_shown_counts = (struct st_shown_counts){0};
   atomic_store(&st_hooks.threshold_ns, ST_DEFAULT_THRESHOLD_NS);
   traced_threshold = ST_DEFAULT_THRESHOLD_NS;
-  st_sampler_use_threshold(threshold_file);
+  st_threshold_use_file(threshold_file);
   leave_out_open_calls();
   st_auto_resume();
 }
@@ -107,14 +110,57 @@ static void begin_first_call(void) {
   st_hooks.api->prepare();
 }
 
+/* Returns the times of a thread as a dict. */
+static PyObject* times_object(const struct st_thread_times* t) {
+  uint64_t waiting = t->waiting_ns, ready = t->ready_ns;
+  if (!st_sampler_totals.knows_ready)
+    return Py_BuildValue("{sKsK}", "running_ns",
+                         (unsigned long long)t->running_ns, "waiting_ns",
+                         (unsigned long long)waiting);
+  ready = ready < waiting ? ready : waiting;
+  return Py_BuildValue("{sKsKsK}", "running_ns",
+                       (unsigned long long)t->running_ns, "ready_ns",
+                       (unsigned long long)ready, "blocked_ns",
+                       (unsigned long long)(waiting - ready));
+}
+
+/* Returns the times of all threads, as a dict by thread id. */
+static PyObject* times_of_threads(void) {
+  PyObject* dict = PyDict_New();
+  const struct st_thread_times* t;
+  for (uint32_t i = 0; dict && (t = st_sampler_times_at(i)); i++) {
+    PyObject* key =
+        PyUnicode_FromFormat("%llu", (unsigned long long)t->native_id);
+    PyObject* times = key ? times_object(t) : NULL;
+    if (!times || PyDict_SetItem(dict, key, times) < 0)
+      Py_CLEAR(dict);
+    Py_XDECREF(times);
+    Py_XDECREF(key);
+  }
+  return dict;
+}
+
+/* Whether the process has had samples that are worth an event. */
+static bool has_samples(void) {
+  const struct st_sampler_totals* l = &st_sampler_totals;
+  return st_hooks.some_off || l->running_ns + l->waiting_ns >= LONG_SAMPLING_NS;
+}
+
 void st_auto_write_period(void) {
+  if (!has_samples())
+    return;
   PyObject* name = PyUnicode_InternFromString("stack samples");
+  PyObject* threads = times_of_threads();
   struct st_past_event e = {
       .timestamp = st_hooks.api->now(),
-      .arguments = Py_BuildValue(
-          "{sKsK}", "period_ns", (unsigned long long)st_sampling_period_ns(),
-          "longest_gap_ns",
-          (unsigned long long)st_sampler_totals.longest_gap_ns)};
+      .arguments =
+          threads ? Py_BuildValue(
+                        "{sKsKsN}", "period_ns",
+                        (unsigned long long)st_sampling_period_ns(),
+                        "longest_gap_ns",
+                        (unsigned long long)st_sampler_totals.longest_gap_ns,
+                        "threads", threads)
+                  : NULL};
   if (name && e.arguments)
     st_hooks.api->instant_past(st_hooks.category, name, &e);
   PyErr_Clear();

@@ -69,7 +69,8 @@ void st_auto_collection_begins(void);
 /* The garbage collection has ended; the end of its slice is written. */
 void st_auto_collection_ends(void);
 
-/* Writes an instant event with the sampling period of the stacks. */
+/* Writes an instant event with the sampling period of the stacks and the times
+ * of the threads, unless the process is too short for it. */
 void st_auto_write_period(void);
 /* Returns a dict with the counts and times of auto detail since its start.
  * Returns NULL with an exception set on failure. */

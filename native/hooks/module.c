@@ -237,8 +237,9 @@ static PyObject* share_totals(PyObject* module, PyObject* unused) {
 static PyObject* publish_totals(PyObject* module, PyObject* unused) {
   (void)module;
   (void)unused;
+  st_auto_pause(); /* The last times of the threads are read then. */
   st_sampler_publish();
-  if (st_hooks.running && st_hooks.some_off)
+  if (st_hooks.running && st_hooks.auto_detail)
     st_auto_write_period();
   Py_RETURN_NONE;
 }

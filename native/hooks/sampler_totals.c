@@ -8,6 +8,27 @@
 
 struct st_sampler_totals st_sampler_totals;
 
+static struct st_thread_times threads[ST_TIMED_THREADS];
+/* Stored with release order after the entry is complete. */
+static _Atomic uint32_t thread_count;
+
+struct st_thread_times* st_sampler_times_of(uint64_t native_id) {
+  uint32_t count = atomic_load(&thread_count), i = 0;
+  while (i < count && threads[i].native_id != native_id)
+    i++;
+  if (i == ST_TIMED_THREADS)
+    return NULL;
+  if (i == count) {
+    threads[i] = (struct st_thread_times){.native_id = native_id};
+    atomic_store(&thread_count, count + 1);
+  }
+  return &threads[i];
+}
+
+const struct st_thread_times* st_sampler_times_at(uint32_t index) {
+  return index < atomic_load(&thread_count) ? &threads[index] : NULL;
+}
+
 void st_sampler_note_gap(uint64_t ns) {
   struct st_sampler_totals* t = &st_sampler_totals;
   st_sampler_add(&t->rounds, 1);
@@ -39,4 +60,5 @@ void st_sampler_publish(void) {
 
 void st_sampler_forget_totals(void) {
   st_sampler_totals = (struct st_sampler_totals){0};
+  atomic_store(&thread_count, 0);
 }

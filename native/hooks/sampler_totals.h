@@ -22,6 +22,21 @@ struct st_sampler_totals {
 
 extern struct st_sampler_totals st_sampler_totals;
 
+/* The times of one thread, in the same way; they are sums over its life. */
+struct st_thread_times {
+  uint64_t native_id;
+  _Atomic uint64_t running_ns, waiting_ns, ready_ns;
+};
+
+enum { ST_TIMED_THREADS = 64 };
+
+/* Returns the times of a thread, which stay where they are; NULL if
+ * ST_TIMED_THREADS other threads have some.  Only the sampling thread calls
+ * this. */
+struct st_thread_times* st_sampler_times_of(uint64_t native_id);
+/* Returns the times at an index; NULL if there are none. */
+const struct st_thread_times* st_sampler_times_at(uint32_t index);
+
 /* Adds to a sum that only the sampling thread writes. */
 static inline void st_sampler_add(_Atomic uint64_t* sum, uint64_t value) {
   atomic_store_explicit(sum,

@@ -1,11 +1,9 @@
 #include "hooks/stack_sampler.h"
 
-#include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -19,6 +17,7 @@
 #include "hooks/sampler_totals.h"
 #include "hooks/shown_calls.h"
 #include "hooks/stack_samples.h"
+#include "hooks/threshold_file.h"
 #include "probes/waiting_thread.h"
 
 enum {
@@ -42,6 +41,7 @@ struct known_thread {
   /* How long the thread had waited for a CPU at `ready_at`; it is read at most
    * once in READY_PAUSE_NS.  `ready_at` is 0 before the first reading. */
   uint64_t ready_ns, ready_at;
+  struct st_thread_times* times; /* NULL if it has none. */
   /* A wait that began since the last sample began after this time. */
   uint64_t wait_begin;
   /* The wait that the last sample has found ended before this time. */
@@ -79,6 +79,7 @@ static struct {
   pthread_mutex_t lock;
   pthread_cond_t changed;
   bool running, stopping;
+  uint64_t stopped_at; /* When `stopping` was set. */
 } sampler = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* A hash table of threads by their ids.  The structs of ended threads are kept
@@ -90,10 +91,6 @@ static uint64_t pass, next_to_arm;
 /* The time before the last walk over all threads.  The calls of a thread that
  * was not found then began later. */
 static uint64_t last_walk;
-/* The threshold, a number that another process writes.  No other data depends
- * on it, so the order of loads does not matter. */
-static const _Atomic uint64_t* threshold_file;
-
 static struct known_thread* take_unused(void) {
   struct known_thread* k = unused;
   if (k)
@@ -123,6 +120,7 @@ static struct known_thread* get_known(const struct st_stack_thread* thread) {
   k->same = INT_MAX;
   k->time = k->cpu_ns = k->wait_end = k->ready_at = 0;
   k->waits = false;
+  k->times = st_sampler_times_of(thread->native_id);
   atomic_store(&k->shared.ran, NULL);
   atomic_store(&k->shared.until, last_walk);
   atomic_store(&k->shared.thread_id, thread_id);
@@ -329,11 +327,29 @@ static void add_ready(struct known_thread* k, uint64_t time) {
   uint64_t ready;
   if (!st_thread_waited_ns(k->native_id, &ready))
     return;
-  if (k->ready_at && ready > k->ready_ns)
+  if (k->ready_at && ready > k->ready_ns) {
     st_sampler_add(&st_sampler_totals.ready_ns, ready - k->ready_ns);
+    if (k->times)
+      st_sampler_add(&k->times->ready_ns, ready - k->ready_ns);
+  }
   atomic_store(&st_sampler_totals.knows_ready, true);
   k->ready_ns = ready;
   k->ready_at = time;
+}
+
+/* Adds the time since the last sample of a thread.  Returns how long it ran. */
+static uint64_t add_elapsed(const struct known_thread* k, uint64_t time,
+                            uint64_t cpu) {
+  uint64_t elapsed = k->time ? time - k->time : 0;
+  uint64_t ran = cpu > k->cpu_ns && k->time ? cpu - k->cpu_ns : 0;
+  ran = ran < elapsed ? ran : elapsed;
+  st_sampler_add(&st_sampler_totals.running_ns, ran);
+  st_sampler_add(&st_sampler_totals.waiting_ns, elapsed - ran);
+  if (k->times) {
+    st_sampler_add(&k->times->running_ns, ran);
+    st_sampler_add(&k->times->waiting_ns, elapsed - ran);
+  }
+  return ran;
 }
 
 static void sample_thread(struct known_thread* k,
@@ -342,10 +358,7 @@ static void sample_thread(struct known_thread* k,
   uint64_t cpu = st_thread_cpu_ns(k->native_id);
   uint64_t elapsed = k->time ? time - k->time : 0;
   bool idle = k->time && cpu == k->cpu_ns && k->samples;
-  uint64_t ran = cpu > k->cpu_ns && k->time ? cpu - k->cpu_ns : 0;
-  ran = ran < elapsed ? ran : elapsed;
-  st_sampler_add(&st_sampler_totals.running_ns, ran);
-  st_sampler_add(&st_sampler_totals.waiting_ns, elapsed - ran);
+  uint64_t ran = add_elapsed(k, time, cpu);
   if (!idle)
     note_run(k, time, ran);
   if (!idle && time - k->ready_at >= READY_PAUSE_NS)
@@ -437,12 +450,21 @@ static void arm_in_turn(void) {
     st_code_record_arm(st_code_record_at((uint32_t)(next_to_arm++ % size)));
 }
 
-static void follow_threshold(void) {
-  if (!threshold_file)
-    return;
-  uint64_t ns = atomic_load(threshold_file);
-  if (ns > atomic_load(&st_hooks.threshold_ns))
-    atomic_store(&st_hooks.threshold_ns, ns);
+/* Adds the times of the threads until the sampling was stopped.  Without this,
+ * the last wait for a CPU would count as blocked. */
+static void add_last_times(void) {
+  int count = 0;
+  for (int i = 0; i < BUCKETS; i++) {
+    for (struct known_thread* k = known[i]; k; k = k->next) {
+      uint64_t cpu =
+          count++ < ST_TIMED_THREADS ? st_thread_cpu_ns(k->native_id) : 0;
+      if (!cpu)
+        continue;
+      if (sampler.stopped_at > k->time)
+        add_elapsed(k, sampler.stopped_at, cpu);
+      add_ready(k, sampler.stopped_at);
+    }
+  }
 }
 
 static uint64_t own_cpu_time(void) {
@@ -496,11 +518,12 @@ static void* run(void* unused) {
         st_merging_wake();
     }
     arm_in_turn();
-    follow_threshold();
+    st_threshold_follow();
     st_sampler_publish();
     uint64_t cost = (own_cpu_time() - start) * SAMPLING_SHARE;
     pause = cost > ST_SAMPLING_PAUSE_NS ? cost : ST_SAMPLING_PAUSE_NS;
   }
+  add_last_times();
   return NULL;
 }
 
@@ -546,27 +569,11 @@ void st_sampler_stop(void) {
     return;
   pthread_mutex_lock(&sampler.lock);
   sampler.stopping = true;
+  sampler.stopped_at = st_boottime_ns();
   pthread_cond_signal(&sampler.changed);
   pthread_mutex_unlock(&sampler.lock);
   Py_BEGIN_ALLOW_THREADS
   st_thread_join(sampler.thread, &sampler.kernel_id);
   Py_END_ALLOW_THREADS
   sampler.running = false;
-}
-
-bool st_sampler_use_threshold(const char* path) {
-  if (threshold_file)
-    munmap((void*)threshold_file, sizeof *threshold_file);
-  threshold_file = NULL;
-  if (!path)
-    return true;
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0)
-    return false;
-  void* mapped = mmap(NULL, sizeof(uint64_t), PROT_READ, MAP_SHARED, fd, 0);
-  close(fd);
-  if (mapped == MAP_FAILED)
-    return false;
-  threshold_file = mapped;
-  return true;
 }

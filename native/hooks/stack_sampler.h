@@ -46,8 +46,3 @@ enum {
 bool st_sampler_start(void);
 /* Stops the sampling thread and joins it.  Does nothing if it does not run. */
 void st_sampler_stop(void);
-
-/* Maps a file that contains the threshold, a u64 in ns, which may rise later.
- * If `path` is NULL, the threshold stays as it is.  May be called only while no
- * sampling thread runs.  Returns false if the file cannot be mapped. */
-bool st_sampler_use_threshold(const char* path);

@@ -1030,6 +1030,9 @@ class TraceImporter:
         in ns. The total counts recursion once.
         """
 
+    def slice_arguments(self, name: str, /) -> list[tuple[int, dict[str, Any]]]:
+        """Return track id and arguments, by key (`debug.line`), of all slices with a name."""
+
 class ArrowTable:
     """A table with the methods of Arrow's PyCapsule interface."""
 

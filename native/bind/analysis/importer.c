@@ -10,6 +10,7 @@
  *   importer.rows("slice")                 (names of columns, list of tuples)
  *   importer.arrow("slice")                an ArrowTable
  *   importer.slice_totals("function")      first and end time, list of tuples
+ *   importer.slice_arguments("name")       list of (track id, dict)
  *
  * An ArrowTable has the methods of Arrow's PyCapsule interface.  The GIL is
  * released while bytes are read, but held while `inflate` runs.
@@ -301,6 +302,73 @@ static PyObject* slice_totals(PyObject* object, PyObject* grouping) {
   return result;
 }
 
+/* Returns the arguments of a slice, as a dict by key. */
+static PyObject* arguments_object(const struct st_storage* s, uint32_t set) {
+  const struct st_table* t = &s->tables[ST_ARGS_TABLE];
+  PyObject* dict = PyDict_New();
+  for (uint32_t row = set; dict && row < t->rows &&
+                           st_table_get(t, row, ST_ARGS_arg_set_id).i == set;
+       row++) {
+    bool is_text = st_table_get(t, row, ST_ARGS_string_value).valid;
+    bool is_real = st_table_get(t, row, ST_ARGS_real_value).valid;
+    PyObject* key = cell_object(s, t, row, ST_ARGS_key);
+    PyObject* value = key ? cell_object(s, t, row,
+                                        is_text   ? ST_ARGS_string_value
+                                        : is_real ? ST_ARGS_real_value
+                                                  : ST_ARGS_int_value)
+                          : NULL;
+    if (!value || PyDict_SetItem(dict, key, value) < 0)
+      Py_CLEAR(dict);
+    Py_XDECREF(value);
+    Py_XDECREF(key);
+  }
+  return dict;
+}
+
+static int add_arguments(PyObject* list, const struct st_storage* s,
+                         uint32_t row) {
+  const struct st_table* t = &s->tables[ST_SLICE_TABLE];
+  struct st_cell set = st_table_get(t, row, ST_SLICE_arg_set_id);
+  PyObject* arguments =
+      set.valid ? arguments_object(s, (uint32_t)set.i) : PyDict_New();
+  PyObject* item =
+      arguments
+          ? Py_BuildValue("LN",
+                          (long long)st_table_get(t, row, ST_SLICE_track_id).i,
+                          arguments)
+          : NULL;
+  int result = item ? PyList_Append(list, item) : -1;
+  Py_XDECREF(item);
+  return result;
+}
+
+/* Whether a string of the pool is this text. */
+static bool has_text(const struct st_string_pool* pool, struct st_cell cell,
+                     const char* text, Py_ssize_t size) {
+  size_t length = 0;
+  const char* own =
+      cell.valid ? st_string_text(pool, (st_string)cell.i, &length) : NULL;
+  return own && length == (size_t)size && memcmp(own, text, length) == 0;
+}
+
+static PyObject* slice_arguments(PyObject* object, PyObject* name) {
+  struct importer_object* self = (struct importer_object*)object;
+  if (!is_finished(self))
+    return NULL;
+  Py_ssize_t size;
+  const char* text = PyUnicode_AsUTF8AndSize(name, &size);
+  PyObject* list = text ? PyList_New(0) : NULL;
+  const struct st_storage* s = &self->importer->storage;
+  const struct st_table* t = &s->tables[ST_SLICE_TABLE];
+  for (uint32_t row = 0; list && row < t->rows; row++) {
+    struct st_cell own = st_table_get(t, row, ST_SLICE_name);
+    if (has_text(&s->strings, own, text, size) &&
+        add_arguments(list, s, row) < 0)
+      Py_CLEAR(list);
+  }
+  return list;
+}
+
 static void arrow_dealloc(PyObject* object) {
   st_importer_free(((struct arrow_object*)object)->importer);
   st_bind_free(object);
@@ -388,6 +456,7 @@ static PyMethodDef kImporterMethods[] = {
     {"tables", tables, METH_NOARGS, NULL},
     {"rows", rows, METH_O, NULL},
     {"slice_totals", slice_totals, METH_O, NULL},
+    {"slice_arguments", slice_arguments, METH_O, NULL},
     {"arrow", arrow, METH_O, NULL},
     {0},
 };

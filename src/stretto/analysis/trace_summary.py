@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stretto.analysis.heap_totals import profiled_processes
 from stretto.analysis.sample_totals import sampled_threads
+from stretto.analysis.thread_times import ThreadTimes, thread_times
 from stretto.analysis.trace_tables import UNREAD, statistics, table_rows
 from stretto.analysis.unexpected_tests import CATEGORY as TESTS
 from stretto.analysis.unexpected_tests import unexpected_tests
@@ -32,7 +33,8 @@ class Times(NamedTuple):
     """The number and the times of a group of slices, in ns.
 
     `total` counts recursion once; `self` leaves out the slices inside. `cpu` is the CPU time of the
-    slices in `total`, as far as the trace has it.
+    slices in `total`, as far as the trace has it. `thread` has the times of a lane's thread, slices
+    or not, if the trace has them.
     """
 
     category: str
@@ -45,6 +47,7 @@ class Times(NamedTuple):
     p99: int
     max: int
     cpu: int
+    thread: ThreadTimes | None = None
 
 
 class Summary(NamedTuple):
@@ -84,11 +87,15 @@ def _times(row: tuple[Any, ...]) -> Times:
     return Times(category or "", name or "", *numbers)
 
 
-def _lane_names(importer: _native.TraceImporter) -> list[tuple[str, str]]:
-    """Return (process, lane) of each track."""
+def _lane_names(
+    importer: _native.TraceImporter,
+) -> list[tuple[str, str, ThreadTimes | None]]:
+    """Return (process, lane, times of its thread) of each track."""
     threads, processes = table_rows(importer, "thread"), table_rows(importer, "process")
+    tracks = table_rows(importer, "__intrinsic_track")
+    times = thread_times(importer, tracks, threads)
     names = []
-    for track in table_rows(importer, "__intrinsic_track"):
+    for track in tracks:
         name, upid = track["name"], track["upid"]
         if track["utid"] is not None:
             thread = threads[track["utid"]]
@@ -96,7 +103,8 @@ def _lane_names(importer: _native.TraceImporter) -> list[tuple[str, str]]:
             name = name or thread["name"] or f"thread {thread['tid']}"
         process = processes[upid] if upid is not None else None
         label = (process["name"] or f"process {process['pid']}") if process else ""
-        names.append((label, name or ("process" if process else "")))
+        own = times.get(track["utid"]) if track["parent_id"] is None else None
+        names.append((label, name or ("process" if process else ""), own))
     return names
 
 
@@ -108,8 +116,9 @@ def summarize(importer: _native.TraceImporter) -> Summary:
     others = [times for times in by_name if times.category != FUNCTIONS and times.total]
     names = _lane_names(importer)
     lanes = [
-        _times(row)._replace(category=names[row[2]][0], name=names[row[2]][1])
+        _times(row)._replace(category=process, name=name, thread=thread)
         for row in importer.slice_totals("track")[2]
+        for process, name, thread in (names[row[2]],)
     ]
     found = {(times.category, times.name) for times in by_name}
     categories = [_times(row) for row in importer.slice_totals("category")[2]]

@@ -120,6 +120,30 @@ def _named(rows: list[Times]) -> dict[str, Callable[[Times], object]]:
     return {"self": _TIMES["self"], "total": _TIMES["total"], "cpu": _cpu} | columns
 
 
+def _lane_columns(lanes: list[Times]) -> dict[str, Callable[[Times], object]]:
+    """Return the columns of the table of lanes; times of threads if the trace has some."""
+    columns: dict[str, Callable[[Times], object]] = {
+        "busy": lambda t: time_text(t.total),
+        "cpu": _cpu,
+    }
+    if any(times.thread for times in lanes):
+        columns |= {
+            "ran": lambda t: time_text(t.thread.running) if t.thread else "-",
+            "waited for a CPU": _ready,
+            "blocked": lambda t: time_text(t.thread.blocked) if t.thread else "-",
+        }
+    return columns | {
+        "slices": lambda t: t.number,
+        "lane": lambda t: t.name,
+        "process": lambda t: t.category,
+    }
+
+
+def _ready(times: Times) -> str:
+    ready = times.thread.ready if times.thread else None
+    return "-" if ready is None else time_text(ready)
+
+
 def _table(
     title: str, rows: list[Times], limit: int, columns: dict[str, Callable[[Times], object]]
 ) -> str:
@@ -139,7 +163,7 @@ _TIMES: dict[str, Callable[[Times], object]] = {
     "p99": lambda t: time_text(t.p99),
     "max": lambda t: time_text(t.max),
 }
-_NUMBERS = {*_TIMES, "busy", "cpu"}
+_NUMBERS = {*_TIMES, "busy", "cpu", "ran", "waited for a CPU", "blocked"}
 
 
 def _facts(contents: Contents, found: Summary) -> str:
@@ -173,18 +197,7 @@ def _as_text(contents: Contents, found: Summary, limit: int) -> str:
                 {**_named(found.slices), **of_category},
             ),
             _table("Categories", found.categories, limit, {**_TIMES, **of_category}),
-            _table(
-                "Lanes",
-                found.lanes,
-                limit,
-                {
-                    "busy": lambda t: time_text(t.total),
-                    "cpu": _cpu,
-                    "slices": lambda t: t.number,
-                    "lane": lambda t: t.name,
-                    "process": lambda t: t.category,
-                },
-            ),
+            _table("Lanes", found.lanes, limit, _lane_columns(found.lanes)),
             samples_as_text(found.samples, limit),
             heaps_as_text(found.heaps, limit),
             _tests(found.tests, limit),
@@ -208,7 +221,10 @@ def _tests(tests: list[UnexpectedTest], limit: int) -> str:
 
 
 def _objects(rows: list[Times], limit: int | None) -> list[dict[str, object]]:
-    return [row._asdict() for row in rows[:limit]]
+    return [
+        {key: value for key, value in row._asdict().items() if key != "thread"}
+        for row in rows[:limit]
+    ]
 
 
 def _as_json(contents: Contents, found: Summary, limit: int | None) -> str:
@@ -216,6 +232,7 @@ def _as_json(contents: Contents, found: Summary, limit: int | None) -> str:
     kept = _kept(contents, found)
     lanes = [
         {"process": t.category, "lane": t.name, "busy": t.total, "cpu": t.cpu, "slices": t.number}
+        | ({"thread": t.thread._asdict()} if t.thread else {})
         for t in found.lanes[:limit]
     ]
     value = {
