@@ -17,13 +17,16 @@ static struct {
   struct st_heap_options options;
   _Atomic bool running;
   _Atomic uint64_t interval, seeds;
+  _Atomic uint32_t profiles; /* The number of profiles so far. */
   uint32_t slower;
   uint64_t clock_cost; /* What reading the clock adds to a duration, in ns. */
   PyMemAllocatorEx originals[ST_HEAPS];
   bool in_place[ST_HEAPS];
-  struct st_fork_entry fork;
-} heap = {.profile.mutex = PTHREAD_MUTEX_INITIALIZER,
-          .fork.mutexes = {&heap.profile.mutex}};
+} heap = {.profile.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+/* Not a member of `heap`: its address would keep the filter, a quarter of a MiB
+ * of zeros, in the file. */
+static struct st_fork_entry at_fork = {.mutexes = {&heap.profile.mutex}};
 
 static _Thread_local struct {
   struct st_poisson poisson;
@@ -31,6 +34,8 @@ static _Thread_local struct {
   bool inside;
   /* The thread's allocations are left out. */
   bool left_out;
+  /* The number of the profile for which the random numbers are seeded. */
+  uint32_t profile;
 } thread;
 
 static void lock(void) {
@@ -74,6 +79,15 @@ static void end_timed(uint64_t began) {
     sample_less();
 }
 
+/* Returns the seed of this thread in a new profile; else it is not used. */
+static uint64_t new_seed(void) {
+  if (thread.profile == heap.profiles)
+    return 0;
+  thread.profile = heap.profiles;
+  thread.poisson.random = 0;
+  return heap.options.seed + atomic_fetch_add(&heap.seeds, 1);
+}
+
 /* The slow path of an allocation. */
 __attribute__((noinline)) static void sample(uint32_t domain, void* block,
                                              size_t size) {
@@ -81,11 +95,8 @@ __attribute__((noinline)) static void sample(uint32_t domain, void* block,
     st_poisson_reset(&thread.poisson);
     return;
   }
-  uint64_t seed = thread.poisson.random
-                      ? 0
-                      : heap.options.seed + atomic_fetch_add(&heap.seeds, 1);
   uint64_t weight =
-      st_poisson_weight(&thread.poisson, size, heap.interval, seed);
+      st_poisson_weight(&thread.poisson, size, heap.interval, new_seed());
   if (!weight || thread.left_out)
     return;
   lock();
@@ -120,12 +131,6 @@ static void put_back(const struct st_heap_block* removed) {
   unlock();
 }
 
-static inline void* allocated(uint32_t domain, void* block, size_t size) {
-  if (block && st_poisson_may_hit(&thread.poisson, size))
-    sample(domain, block, size);
-  return block;
-}
-
 static inline bool may_be_sampled(void* block) {
   return st_heap_is_sampled(&heap.profile, block);
 }
@@ -135,32 +140,60 @@ static inline bool is_nested(uint32_t domain) {
   return domain == PYMEM_DOMAIN_RAW && thread.inside;
 }
 
-/* The hooks of all domains; the compiler makes one of each for each domain. */
+/* Whether an allocation needs the slow path: it may be sampled, or is so large
+ * that the allocator may take it from `raw`. */
+static inline bool may_hit(size_t size) {
+  return st_poisson_may_hit(&thread.poisson, size);
+}
+
+_Static_assert((int)ST_POISSON_LARGE <= (int)MAX_SMALL + 1,
+               "allocations that `raw` may serve take the slow path");
+
+__attribute__((noinline)) static void* slow_malloc(uint32_t domain, void* ctx,
+                                                   size_t size) {
+  bool before = thread.inside;
+  thread.inside = true;
+  void* block = heap.originals[domain].malloc(ctx, size);
+  thread.inside = before;
+  if (block)
+    sample(domain, block, size);
+  return block;
+}
+
+__attribute__((noinline)) static void* slow_calloc(uint32_t domain, void* ctx,
+                                                   size_t count, size_t size) {
+  bool before = thread.inside;
+  thread.inside = true;
+  void* block = heap.originals[domain].calloc(ctx, count, size);
+  thread.inside = before;
+  if (block)
+    sample(domain, block, count * size);
+  return block;
+}
+
+__attribute__((noinline)) static void slow_free(uint32_t domain, void* ctx,
+                                                void* block) {
+  struct st_heap_block removed;
+  forget(block, &removed);
+  heap.originals[domain].free(ctx, block);
+}
+
+/* The hooks of all domains; the compiler makes one of each for each domain.
+ * Nearly all calls end with a jump to the original allocator. */
 #define INLINE static inline __attribute__((always_inline))
 
 INLINE void* hooked_malloc(uint32_t domain, void* ctx, size_t size) {
-  PyMemAllocatorEx* original = &heap.originals[domain];
-  if (is_nested(domain))
-    return original->malloc(ctx, size);
-  bool before = thread.inside;
-  if (size > MAX_SMALL)
-    thread.inside = true;
-  void* block = original->malloc(ctx, size);
-  if (size > MAX_SMALL)
-    thread.inside = before;
-  return allocated(domain, block, size);
+  if (!is_nested(domain) && may_hit(size))
+    return slow_malloc(domain, ctx, size);
+  return heap.originals[domain].malloc(ctx, size);
 }
 
+/* A product that overflows makes the original allocator return NULL. */
 INLINE void* hooked_calloc(uint32_t domain, void* ctx, size_t count,
                            size_t size) {
-  PyMemAllocatorEx* original = &heap.originals[domain];
-  if (is_nested(domain))
-    return original->calloc(ctx, count, size);
-  bool before = thread.inside;
-  thread.inside = true;
-  void* block = original->calloc(ctx, count, size);
-  thread.inside = before;
-  return allocated(domain, block, count * size);
+  if (!is_nested(domain) && may_hit(count * size))
+    return slow_calloc(domain, ctx, count, size);
+  return heap.originals[domain].calloc(ctx, count, size);
 }
 
 INLINE void* hooked_realloc(uint32_t domain, void* ctx, void* old,
@@ -176,14 +209,16 @@ INLINE void* hooked_realloc(uint32_t domain, void* ctx, void* old,
   thread.inside = before;
   if (!block && sampled)
     put_back(&removed);
-  return allocated(domain, block, size);
+  if (block && may_hit(size))
+    sample(domain, block, size);
+  return block;
 }
 
 INLINE void hooked_free(uint32_t domain, void* ctx, void* block) {
-  struct st_heap_block removed;
   if (may_be_sampled(block))
-    forget(block, &removed);
-  heap.originals[domain].free(ctx, block);
+    slow_free(domain, ctx, block);
+  else
+    heap.originals[domain].free(ctx, block);
 }
 
 #define HOOKS(name, domain)                                          \
@@ -237,7 +272,7 @@ static void remove_hooks(PyMemAllocatorDomain domain) {
 static void register_for_forks(void) {
   static bool registered;
   if (!registered)
-    st_fork_register(&heap.fork);
+    st_fork_register(&at_fork);
   registered = true;
 }
 
@@ -257,6 +292,8 @@ bool st_heap_hooks_start(const struct st_heap_options* options) {
   heap.clock_cost = clock_cost();
   heap.interval = options->interval;
   heap.slower = 0;
+  heap.seeds = 0;
+  heap.profiles++;
   heap.running = true;
   for (int domain = 0; domain < ST_HEAPS; domain++)
     put_in_place((PyMemAllocatorDomain)domain);

@@ -37,9 +37,7 @@ static void use(struct st_poisson* p, uint64_t interval) {
   p->large = interval < ST_POISSON_LARGE ? interval : ST_POISSON_LARGE;
 }
 
-static void begin(struct st_poisson* p, uint64_t interval, uint64_t seed) {
-  if (!p->random)
-    p->random = splitmix(seed) | 1;
+static void begin(struct st_poisson* p, uint64_t interval) {
   use(p, interval);
   p->left = draw(p);
 }
@@ -54,8 +52,10 @@ static uint64_t count_hits(struct st_poisson* p) {
 
 uint64_t st_poisson_weight(struct st_poisson* p, size_t size, uint64_t interval,
                            uint64_t seed) {
+  if (!p->random)
+    p->random = splitmix(seed) | 1;
   if (!p->interval) {
-    begin(p, interval, seed);
+    begin(p, interval);
     p->left -= size < interval ? (int64_t)size : 0;
   } else if (size >= p->large && size < p->interval) {
     p->left -= (int64_t)size;
@@ -65,7 +65,7 @@ uint64_t st_poisson_weight(struct st_poisson* p, size_t size, uint64_t interval,
     return size;
   uint64_t hits = count_hits(p);
   if (hits && interval != drawn_for)
-    begin(p, interval, seed);
+    begin(p, interval);
   return hits * drawn_for;
 }
 

@@ -53,7 +53,7 @@ static inline bool st_poisson_may_hit(struct st_poisson* p, size_t size) {
 
 /* Returns the number of bytes that an allocation counts as; 0 if it is not
  * sampled.  Called after st_poisson_may_hit() returned true.  `interval` is
- * used from the next gap on.  `seed` seeds the first draw of a generator. */
+ * used from the next gap on.  `seed` seeds a generator whose `random` is 0. */
 uint64_t st_poisson_weight(struct st_poisson* p, size_t size, uint64_t interval,
                            uint64_t seed);
 
