@@ -13,19 +13,19 @@ stream_memory/limit   the largest resident size of this recorder until then, rel
 record_empty/viztracer, ...
                       the same figures relative to viztracer, if viztracer is installed
 
-The target of `recording/bare`, 2.0, isn't reached: an empty recording adds 20 ms to a bare start of
-13 ms. `import stretto` takes 3 ms, the first use of `stretto.recording` 1.6 ms, the begin of the
-block 10.4 ms, its end 1.1 ms, and the end of the interpreter 3 ms more than without these modules.
-8 ms of the begin are imports: 4 ms the service, 1.3 ms the config. An import takes 30 us even of
-an empty module, from a file that is in the cache; the rest is decoding and executing code. If one
-file had the code of all 100 modules, which no installer makes, an empty recording took 5.8 ms less.
+The target of `recording/bare`, 2.0, isn't reached: an empty recording adds 16 ms to a bare start of
+13 ms. `import stretto` takes 3 ms, the first use of `stretto.recording` 1 ms, the begin of the
+block 7 ms, its end 1 ms, and the end of the interpreter 2 ms more than without these modules. 5 ms
+of the begin are the 61 modules of the bundle `in_process` (stretto/base/bundle.py): half of it is
+decoding, half is executing code, most of which makes 60 classes. 1,000 page faults take 1.5 us each.
 
-A spawned child imports 82 modules in 12 ms, then connects in 4 ms; it hardly waits for the
-recorder. The recorder imports its service while the program's interpreter starts.
+A spawned child executes 64 modules of the bundle `recorded` in 7 ms, 2 ms of which are extensions
+of the interpreter, then connects in 4 ms, 2.5 ms of them computing.
 
 A fork takes longer because of page faults, each of which copies a page: 80 in the parent, whose
-helper threads stop and start, 150 in the child, and 280 more if the child's interpreter ends
-normally. A child that records an event at once takes 4 to 5 ms to connect, with 500 page faults.
+helper threads stop and start, and 150 in the child, or 490 if the child's interpreter ends
+normally: CPython 3.12 writes to all interned strings then. A child that records an event at once
+takes 4 to 5 ms to connect, with 500 page faults.
 
 Each round runs all commands once, in random order. Figures are medians, over the rounds, of wall
 times and of differences within a round. `target` is the maximum of `ratio`.

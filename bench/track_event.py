@@ -13,8 +13,8 @@ f-strings and `@traced` include the time to make the string and to call the func
 Targets that are missed, on CPython 3.12, in clocks (medians of paired rounds):
 
     row                       figure  target  reason
-    instant_200_characters    2.9     2.5     two copies of 225 bytes take 0.5 to 0.8; the change of
-                                              chunks every 145 events
+    instant_200_characters    2.7     2.5     two copies of 225 bytes take 0.6; the change of chunks
+                                              every 145 events
     instant_f_string_name     5.7     4.0     making the string alone takes 3.9
     instant_in_task           1.4     1.3     the id of the task's track is 11 bytes
 """
