@@ -4,7 +4,8 @@
         source.sample(pids)
 
 Each value is a counter track of its process, with a unit. CPU use is in per cent of one core since
-the previous sample. A counter that was always 0 has no track. A viewer draws a counter until its
+the previous sample. A subclass may add counts that only grow; their counters show the growth in a
+second. A counter that was always 0 has no track. A viewer draws a counter until its
 next value, so zeros are written when the process has ended.
 """
 
@@ -41,6 +42,7 @@ _MEMORY = {
 }
 """Perfetto's names of the values in /proc/PID/status."""
 _PERCENT = CounterDescriptor(unit_name="%")
+_PER_SECOND = CounterDescriptor(unit_name="/s")
 _BYTES = CounterDescriptor(unit=CounterDescriptor.UNIT_SIZE_BYTES)
 
 
@@ -60,10 +62,16 @@ def _cpu(pid: int) -> tuple[int, int] | None:
     return (int(fields[11]) + int(fields[12])) * _TICK_NS, int(fields[19])
 
 
+def _unit(name: str) -> CounterDescriptor:
+    if name == _CPU:
+        return _PERCENT
+    return _BYTES if name.startswith("mem.") else _PER_SECOND
+
+
 class _Process:
     """A sampled process, and its CPU time at the last sample."""
 
-    __slots__ = ("counters", "cpu_ns", "pid", "start", "timestamp", "uuid")
+    __slots__ = ("counters", "counts", "cpu_ns", "pid", "start", "timestamp", "uuid")
 
     def __init__(self, pid: int, start: int, cpu_ns: int, timestamp: int) -> None:
         self.pid = pid
@@ -71,8 +79,23 @@ class _Process:
         self.cpu_ns = cpu_ns
         self.timestamp = timestamp
         self.uuid = uuid_of_process(pid, start)
+        self.counts: dict[str, int] = {}
+        """The counts that only grow, at the last sample."""
         self.counters: set[str] = set()
         """Names of counters that have had a value other than 0."""
+
+    def rates(self, counts: dict[str, int], timestamp: int) -> dict[str, float]:
+        """Return the growth of the counts in a second since the last sample; store the counts.
+
+        It has to be called before `percent`, which stores the time of the sample.
+        """
+        before, self.counts = self.counts, counts
+        elapsed = max(1, timestamp - self.timestamp)
+        return {
+            name: (count - before[name]) * 10**9 / elapsed
+            for name, count in counts.items()
+            if count >= before.get(name, count + 1)
+        }
 
     def percent(self, cpu_ns: int, timestamp: int) -> float:
         """Return the CPU use since the last sample in per cent; store the new sample."""
@@ -100,6 +123,13 @@ class ProcessCounters(stretto.DataSource):
         """The sampled processes that were running at the last sample."""
         return set(self._processes)
 
+    def counts(self, pid: int) -> dict[str, int]:
+        """Return counts of a process that only grow, by the names of their counters.
+
+        They are not asked for at a process's first sample: many processes end before the second.
+        """
+        return {}
+
     def sample(self, pids: Iterable[int]) -> None:
         """Write the counters of processes; zeros for processes that have ended."""
         now = stretto.now()
@@ -116,6 +146,7 @@ class ProcessCounters(stretto.DataSource):
         if process is None or process.start != start:
             process = self._processes[pid] = _Process(pid, start, cpu_ns, now)
         else:
+            values.update(process.rates(self.counts(pid), now))
             values[_CPU] = process.percent(cpu_ns, now)
         process.counters.update(name for name, value in values.items() if value)
         self._write(process, values, now)
@@ -146,7 +177,7 @@ class ProcessCounters(stretto.DataSource):
             uuid=uuid,
             parent_uuid=process.uuid,
             name=name,
-            counter=_PERCENT if name == _CPU else _BYTES,
+            counter=_unit(name),
         )
         for descriptor in (owner, counter):
             if descriptor.uuid not in self._described:

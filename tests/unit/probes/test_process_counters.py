@@ -95,6 +95,24 @@ def test_cpu_use_since_the_previous_sample_is_recorded(counters, monkeypatch):
     assert event.track_event.double_counter_value == 75.0
 
 
+def test_counts_that_only_grow_are_shown_as_their_growth_in_a_second(counters, monkeypatch):
+    now = iter([10_000_000_000, 11_000_000_000, 13_000_000_000, 14_000_000_000])
+    counts = iter([{"switches": 100}, {"switches": 160}, {"switches": 5}])
+    monkeypatch.setattr(process_counters, "_cpu", lambda pid: (0, 5))
+    monkeypatch.setattr(process_counters, "_memory", lambda pid: {"mem.rss": 0})
+    monkeypatch.setattr(process_counters.stretto, "now", lambda: next(now))
+    monkeypatch.setattr(counters, "counts", lambda pid: next(counts))
+    counters.sample([7])
+    counters.sample([7])
+    assert counters.take() == [], "one count says nothing about its growth"
+    counters.sample([7])
+    _, track, event = counters.take()
+    assert track.track_descriptor.counter.unit_name == "/s"
+    assert event.track_event.double_counter_value == 30.0
+    counters.sample([7])
+    assert counters.take() == [], "a count that has become smaller is that of another program"
+
+
 def test_reused_pid_has_no_cpu_use_from_the_old_process(counters, monkeypatch):
     times = iter([(1_000_000_000, 5), (2_000_000_000, 6)])
     monkeypatch.setattr(process_counters, "_cpu", lambda pid: next(times))

@@ -1,4 +1,4 @@
-"""The recorder's own producer: memory and CPU of the recorded processes.
+"""The recorder's own producer: memory, CPU and switches of the GIL of the recorded processes.
 
 Each sampled process is watched by a pidfd, so that the last sample is taken when the process ends.
 """
@@ -15,10 +15,33 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from stretto.base.selector_task_runner import SelectorTaskRunner
+    from stretto.profilers.sampling.gil_switches import GilSwitches
 
 RECORDER_SHM_SIZE = 256 << 10
 RECORDER_PAGE_SIZE = 4 << 10
 """Shared memory of the recorder's own producer, in bytes."""
+
+
+GIL_SWITCHES = "GIL hand-overs"
+
+
+class RecordedCounters(ProcessCounters):
+    """The counters of processes that run Python."""
+
+    name = ProcessCounters.name
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._gil: GilSwitches | None = None
+
+    def counts(self, pid: int) -> dict[str, int]:
+        if self._gil is None:
+            # Short recordings don't need the module.
+            from stretto.profilers.sampling.gil_switches import GilSwitches
+
+            self._gil = GilSwitches()
+        count = self._gil.count(pid)
+        return {} if count is None else {GIL_SWITCHES: count}
 
 
 class Counters:
@@ -34,17 +57,17 @@ class Counters:
     ) -> None:
         self._runner = runner
         self._watched: dict[int, int] = {}  # The pidfd of each watched process, by its pid.
-        add_producer(ProducerConnection([ProcessCounters]))
+        add_producer(ProducerConnection([RecordedCounters]))
 
     def sample(self, pids: Iterable[int]) -> None:
         """Sample these processes, and all earlier sampled processes that are still running."""
         wanted = set(pids)
-        for source in ProcessCounters.instances():
+        for source in RecordedCounters.instances():
             source.sample(wanted | source.living)
 
     def follow(self, pid: int) -> None:
         """Sample a process now and when it ends."""
-        for source in ProcessCounters.instances():
+        for source in RecordedCounters.instances():
             source.sample([pid])
         if pid in self._watched:
             return
@@ -57,7 +80,7 @@ class Counters:
 
     def _end(self, pid: int) -> None:
         self._unwatch(pid)
-        for source in ProcessCounters.instances():
+        for source in RecordedCounters.instances():
             source.sample([pid])
 
     def _unwatch(self, pid: int) -> None:
