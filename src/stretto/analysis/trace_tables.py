@@ -5,13 +5,14 @@ from __future__ import annotations
 import io
 import zlib
 from contextlib import ExitStack
+from operator import itemgetter
 from os import PathLike
 from typing import TYPE_CHECKING, cast
 
 from stretto.analysis.open_packets import open_packets, open_trace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from typing import Any, BinaryIO
 
     from stretto import _native
@@ -90,6 +91,14 @@ def table_rows(importer: _native.TraceImporter, table: str) -> list[dict[str, An
     """Return the rows of a table, by column."""
     names, rows = importer.rows(table)
     return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+def table_columns(
+    importer: _native.TraceImporter, table: str, *columns: str
+) -> Iterator[tuple[Any, ...]]:
+    """Iterate over some columns of a table: faster than `table_rows` for large tables."""
+    names, rows = importer.rows(table)
+    return map(itemgetter(*(names.index(column) for column in columns)), rows)
 
 
 def statistics(importer: _native.TraceImporter) -> dict[str, int]:

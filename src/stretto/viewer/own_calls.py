@@ -14,13 +14,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from stretto.analysis.trace_summary import FUNCTIONS
-from stretto.analysis.trace_tables import import_trace, table_rows
+from stretto.analysis.trace_tables import import_trace, table_columns, table_rows
 from stretto.base.errors import DecodeError
 from stretto.base.installed_code import is_installed
 
 if TYPE_CHECKING:
-    from typing import Any
-
     from stretto import _native
 
 READABLE_PART = 0.04
@@ -29,6 +27,8 @@ SCREEN_ROWS, PANEL_ROWS = 24, 8
 """Rows of slices on a screen of 1280 x 800, without and with the panel below the lanes."""
 SOURCES = "source", "source_location"
 """The arguments of a slice that hold its interned or its inline source location."""
+_FILES = {f"{source}.file_name" for source in SOURCES}
+_LINES = {f"{source}.line_number" for source in SOURCES}
 _FIRST_LINE = 1
 """The line of a module's body: that is an import, or the script."""
 
@@ -82,37 +82,54 @@ def own_calls(trace: bytes, pid: int) -> OwnCalls | None:
         importer = import_trace(trace)
     except DecodeError:
         return None
-    slices = [row for row in table_rows(importer, "slice") if row["dur"] > 0]
+    slices = _slices(importer)
     own, tops = _own_sets(importer), _top_rows(importer, slices, pid)
     calls = [
-        OwnCall(row["name"], row["ts"], row["ts"] + row["dur"], _row(row, tops))
-        for row in slices
-        if row["arg_set_id"] in own and row["category"] == FUNCTIONS
+        OwnCall(each.name, each.begin, each.end, _row(each, tops))
+        for each in slices
+        if each.arguments in own and each.category == FUNCTIONS
     ]
     if not calls:
         return None
-    begin, end = min(row["ts"] for row in slices), max(row["ts"] + row["dur"] for row in slices)
+    begin, end = min(each.begin for each in slices), max(each.end for each in slices)
     return OwnCalls(begin, end, calls, logs=bool(importer.rows("android_logs")[1]))
+
+
+class _Slice(NamedTuple):
+    name: str
+    category: str
+    begin: int
+    end: int
+    track: int
+    depth: int
+    arguments: int | None
+
+
+def _slices(importer: _native.TraceImporter) -> list[_Slice]:
+    columns = ("name", "category", "ts", "dur", "track_id", "depth", "arg_set_id")
+    return [
+        _Slice(name, category, ts, ts + dur, track, depth, arguments)
+        for name, category, ts, dur, track, depth, arguments in table_columns(
+            importer, "slice", *columns
+        )
+        if dur > 0
+    ]
 
 
 def _own_sets(importer: _native.TraceImporter) -> set[int]:
     """Return the argument sets whose source location is in an own function."""
     files, bodies = {}, set()
-    for row in table_rows(importer, "__intrinsic_args"):
-        where, _, field = row["key"].partition(".")
-        if where not in SOURCES:
-            continue
-        if field == "file_name":
-            files[row["arg_set_id"]] = row["string_value"]
-        elif field == "line_number" and row["int_value"] == _FIRST_LINE:
-            bodies.add(row["arg_set_id"])
+    columns = ("key", "arg_set_id", "string_value", "int_value")
+    for key, arguments, text, number in table_columns(importer, "__intrinsic_args", *columns):
+        if key in _FILES:
+            files[arguments] = text
+        elif key in _LINES and number == _FIRST_LINE:
+            bodies.add(arguments)
     installed = {path: is_installed(path) or path.startswith("<") for path in set(files.values())}
     return {number for number, path in files.items() if not installed[path]} - bodies
 
 
-def _top_rows(
-    importer: _native.TraceImporter, slices: list[dict[str, Any]], pid: int
-) -> dict[int, int]:
+def _top_rows(importer: _native.TraceImporter, slices: list[_Slice], pid: int) -> dict[int, int]:
     """Return the first row of each thread of the program, by track."""
     program = {row["upid"] for row in table_rows(importer, "process") if row["pid"] == pid}
     threads = {
@@ -121,8 +138,8 @@ def _top_rows(
         if row["upid"] in program
     }
     heights: dict[int, int] = {}
-    for row in slices:
-        heights[row["track_id"]] = max(heights.get(row["track_id"], 0), row["depth"] + 1)
+    for each in slices:
+        heights[each.track] = max(heights.get(each.track, 0), each.depth + 1)
     tracks = [
         (threads[row["utid"]], row["id"])
         for row in table_rows(importer, "__intrinsic_track")
@@ -135,6 +152,6 @@ def _top_rows(
     return tops
 
 
-def _row(row: dict[str, Any], tops: dict[int, int]) -> int | None:
-    top = tops.get(row["track_id"])
-    return None if top is None else top + row["depth"]
+def _row(each: _Slice, tops: dict[int, int]) -> int | None:
+    top = tops.get(each.track)
+    return None if top is None else top + each.depth

@@ -138,9 +138,10 @@ def detail_lines(result: RecordingResult) -> list[str]:
     ]
     functions = _merge(totals)
     inner = [function for function in functions if not function.is_body()]
-    own = [function for function in inner if not function.is_installed()] or inner
+    own = [function for function in inner if not function.is_installed()]
+    calling = "with what they call" if own else "with what they call, all installed"
     lines += _top("running in", functions, lambda f: f.own_ns)
-    lines += _top("with what they call", own, lambda f: f.total_ns)
+    lines += _top(calling, own or inner, lambda f: f.total_ns)
     lines += _top("waiting in", functions, lambda f: f.waiting_ns)
     lines.append(f"  left out: {_left_out(result)}")
     return lines + _sampling(totals) + _rises(result)

@@ -68,7 +68,7 @@ def test_line_with_what_they_call_has_only_functions_of_the_program_and_no_modul
 
 def test_installed_functions_are_named_if_the_program_has_none_of_its_own() -> None:
     installed = ProcessTotals(7, PROCESS.numbers, PROCESS.functions[:3])
-    assert lines_of(installed)["with what they call"] == (
+    assert lines_of(installed)["with what they call, all installed"] == (
         "queue.Queue.get (queue.py:154) 9 ms, 2 calls"
     )
 
