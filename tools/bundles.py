@@ -46,6 +46,7 @@ BUNDLES = {
         stretto.profilers.gc
         stretto.profilers.asyncio_tasks
         stretto.profilers.exceptions
+        stretto.profilers.lock_waits
         stretto.recorder.fork_socket
         stretto.backends.system
     """,
