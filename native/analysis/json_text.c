@@ -8,11 +8,24 @@ static void skip_space(const char** at, const char* end) {
     ++*at;
 }
 
+/* Returns whether one of 8 characters is a quote or a backslash. */
+static bool has_end(const char* at) {
+  const uint64_t kOnes = 0x0101010101010101u;
+  uint64_t v;
+  memcpy(&v, at, sizeof v);
+  uint64_t quote = v ^ kOnes * '"', backslash = v ^ kOnes * '\\';
+  uint64_t zeros =
+      ((quote - kOnes) & ~quote) | ((backslash - kOnes) & ~backslash);
+  return zeros & kOnes << 7;
+}
+
 /* Returns the position of a text's closing quote; NULL if it is missing.  `at`
  * is the opening quote.  Sets *has_escapes if there are escapes. */
 static const char* end_of_text(const char* at, const char* end,
                                bool* has_escapes) {
   for (at++; at < end; at++) {
+    while (end - at > 8 && !has_end(at))
+      at += 8;
     if (*at == '"')
       return at;
     if (*at == '\\') {
@@ -60,9 +73,38 @@ static bool is_number_character(char c) {
          c == 'e' || c == 'E';
 }
 
+/* Converts digits with a decimal point.  Returns false if the result may not be
+ * exact: a quotient of two doubles that are exact is rounded correctly. */
+static bool read_decimal(const char* text, size_t size, double* value) {
+  static const double kPowers[] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5,
+                                   1e6, 1e7, 1e8, 1e9, 1e10};
+  bool is_negative = size && *text == '-';
+  uint64_t digits = 0;
+  size_t point = size, first = is_negative;
+  if (size - first < 2 || size - first > 16)
+    return false;
+  for (size_t i = first; i < size; i++) {
+    if (text[i] == '.' && point == size)
+      point = i;
+    else if (text[i] < '0' || text[i] > '9')
+      return false;
+    else
+      digits = digits * 10 + (uint64_t)(text[i] - '0');
+  }
+  size_t decimals = point < size ? size - point - 1 : 0;
+  if (decimals > 10)
+    return false;
+  *value = (double)digits / kPowers[decimals];
+  *value = is_negative ? -*value : *value;
+  return true;
+}
+
 /* Converts a number that is not an integer, or too large for 64 bits. */
 static struct st_json read_real(const char* text, size_t size) {
   char copy[64], *end;
+  double decimal;
+  if (read_decimal(text, size, &decimal))
+    return (struct st_json){.kind = ST_JSON_REAL, .f = decimal};
   if (size >= sizeof copy)
     return (struct st_json){0};
   memcpy(copy, text, size);
@@ -154,11 +196,6 @@ bool st_json_next(struct st_json_members* m, struct st_json* key,
   }
   *value = st_json_read(&m->at, m->end);
   return value->kind != ST_JSON_NONE;
-}
-
-bool st_json_is(struct st_json text, const char* expected) {
-  return text.kind == ST_JSON_TEXT && text.size == strlen(expected) &&
-         memcmp(text.data, expected, text.size) == 0;
 }
 
 /* Returns the value of four hexadecimal digits; -1 if they are missing. */

@@ -9,6 +9,8 @@
  */
 #pragma once
 
+#include <string.h>
+
 #include "string_pool.h"
 
 enum st_json_kind {
@@ -51,7 +53,10 @@ struct st_json_members st_json_members(struct st_json container);
 bool st_json_next(struct st_json_members* m, struct st_json* key,
                   struct st_json* value);
 /* Returns whether a text is equal to `expected`; escapes are not replaced. */
-bool st_json_is(struct st_json text, const char* expected);
+static inline bool st_json_is(struct st_json text, const char* expected) {
+  return text.kind == ST_JSON_TEXT && text.size == strlen(expected) &&
+         memcmp(text.data, expected, text.size) == 0;
+}
 /* Adds a text to the pool, with its escapes replaced. */
 st_string st_json_string(struct st_string_pool* p, struct st_json text);
 /* Returns the number that a text contains; ST_JSON_NONE if it contains anything
