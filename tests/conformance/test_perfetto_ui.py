@@ -224,6 +224,32 @@ def test_ui_shows_a_flame_graph_of_samples(ui: PerfettoUi, tmp_path: Path) -> No
         assert view.interrupt() == 0
 
 
+HEAP = """
+kept = []
+def parse(line):
+    return line.split(",")
+def load(count):
+    for i in range(count):
+        kept.append(parse(f"{i},name {i},{i * 7}"))
+load(20000)
+"""
+
+
+def test_ui_shows_a_flame_graph_of_the_heap(ui: PerfettoUi, tmp_path: Path) -> None:
+    script, trace = tmp_path / "shop.py", tmp_path / "heap.pftrace"
+    script.write_text(HEAP)
+    assert record_program(trace, "--heap=4k", str(script)).status == 0
+    with Command("view", "--offline", "--no-browser", "--port", "0", str(trace)) as view:
+        ui.first_screen(view.line_with("#!/?url="))
+        # The UI selects the dump itself.
+        ui.page.locator(".pf-flamegraph .pf-virtual-canvas").wait_for()
+        for name in ("load", "parse"):
+            ui.page.wait_for_function("name => [...drawnTexts].includes(name)", arg=name)
+        ui.screenshot("ui-heap")
+        assert ui.query(ERRORS) == []
+        assert view.interrupt() == 0
+
+
 @pytest.fixture
 def bridge_port() -> Iterator[int]:
     """The fixed port that the UI connects to; a file lock reserves it for one test at a time."""
