@@ -4,7 +4,6 @@
 #include "hooks/exempt.h"
 
 #include <internal/pycore_gc.h>
-#include <stdbool.h>
 
 #ifndef Py_GIL_DISABLED
 
@@ -15,12 +14,12 @@ static void link_to(PyGC_Head* left, PyGC_Head* right) {
   _PyGCHead_SET_PREV(right, left);
 }
 
-/* Whether `last` follows `first` in the same list. */
-static bool is_before(PyGC_Head* first, PyGC_Head* last) {
-  PyGC_Head* node = _PyGCHead_NEXT(first);
-  while (node != first && node != last)
-    node = _PyGCHead_NEXT(node);
-  return node == last;
+/* Returns gc.get_stats(): a new list, with the number of collections. */
+static PyObject* collections(void) {
+  PyObject* gc = PyImport_ImportModule("gc");
+  PyObject* stats = gc ? PyObject_CallMethod(gc, "get_stats", NULL) : NULL;
+  Py_XDECREF(gc);
+  return stats;
 }
 
 /* Moves what is between two nodes of a list to the end of `exempt`. */
@@ -37,15 +36,12 @@ static void move_between(PyGC_Head* first, PyGC_Head* last) {
 
 PyObject* st_exempt_since(PyObject* module, PyObject* first) {
   (void)module;
-  PyObject* last = PyList_New(0);
-  if (!last)
-    return NULL;
-  bool found = PyObject_GC_IsTracked(first) &&
-               is_before(_Py_AS_GC(first), _Py_AS_GC(last));
-  if (found)
+  PyObject* last = collections();
+  int none_ran = last ? PyObject_RichCompareBool(first, last, Py_EQ) : -1;
+  if (none_ran > 0)
     move_between(_Py_AS_GC(first), _Py_AS_GC(last));
-  Py_DECREF(last);
-  return PyBool_FromLong(found);
+  Py_XDECREF(last);
+  return none_ran < 0 ? NULL : PyBool_FromLong(none_ran);
 }
 
 #else

@@ -22,8 +22,9 @@
 #include <Python.h>
 
 /* The Python function exempt_since(first): exempts the objects that were
- * created after `first`.  The collector must have been disabled since, and no
- * other thread may have run.  Returns whether it has exempted them: not if
- * `first` was collected meanwhile, nor on free-threaded builds, which have no
+ * created after `first`, a list that gc.get_stats() has returned.  The collector
+ * must have been disabled since, without gc.freeze(), and no other thread may
+ * have run.  Returns whether it has exempted them: not if there was a
+ * collection, which the list shows, nor on free-threaded builds, which have no
  * such lists. */
 PyObject* st_exempt_since(PyObject* module, PyObject* first);

@@ -159,11 +159,15 @@ def gc_callback(
 def exempt_since(first: list[Any], /) -> bool:
     """Exempt the objects that were created after `first` from garbage collections.
 
-    The collector must have been disabled since, and no other thread may have run.
+    The collector must have been disabled since, without `gc.freeze`, and no other thread may have
+    run.
+
+    Args:
+        first: A list that `gc.get_stats` has returned.
 
     Returns:
-        Whether they are exempt. They aren't if `first` was collected meanwhile, or if this build of
-        CPython is free-threaded.
+        Whether they are exempt. They aren't if there was a collection meanwhile, or if this build
+        of CPython is free-threaded.
     """
 
 def watch_tasks(

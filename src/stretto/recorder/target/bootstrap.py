@@ -37,7 +37,7 @@ _name = ""
 _fork_socket: ForkSocket | None = None
 
 
-def start(first: list[object]) -> None:
+def start(first: list[dict[str, int]]) -> None:
     """Connect this process as a producer to the recorder given by the environment, if any.
 
     If a recorder is recorded itself, PYTHONPATH of the inner recorder's program contains the
@@ -45,8 +45,8 @@ def start(first: list[object]) -> None:
     this function. The environment names the inner recorder, which records the process.
 
     Args:
-        first: The first object that was created for the recording. The garbage collector has been
-            disabled since.
+        first: A list that `gc.get_stats` has returned, the first object that was created for the
+            recording. The garbage collector has been disabled since.
     """
     if _fork_socket is not None:
         return

@@ -33,9 +33,9 @@ def _start(folder):  # type: (str) -> None
         version = ".".join(str(part) for part in sys.version_info[:2])
         _fail(folder, sys.executable + " is Python " + version + ": Stretto needs 3.11 or newer")
         return
-    first = []  # type: list[object]
     enabled = gc.isenabled()
     gc.disable()
+    first = gc.get_stats()
     try:
         from stretto.recorder.target import bootstrap
 
