@@ -18,8 +18,13 @@ bool st_syscall_text_is_blocked(const char* text,
 
 bool st_thread_is_blocked(uint64_t native_id, struct st_address_range except) {
   char text[256];
-  snprintf(text, sizeof text, "/proc/self/task/%llu/syscall",
-           (unsigned long long)native_id);
+  /* Each folder of a thread that was opened is one more that the process's
+   * parent has to remove from the kernel's cache.  The main thread needs none. */
+  if (native_id == (uint64_t)getpid())
+    snprintf(text, sizeof text, "/proc/self/syscall");
+  else
+    snprintf(text, sizeof text, "/proc/self/task/%llu/syscall",
+             (unsigned long long)native_id);
   int fd = open(text, O_RDONLY | O_CLOEXEC);
   if (fd < 0)
     return false;

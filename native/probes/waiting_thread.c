@@ -14,8 +14,13 @@ bool st_schedstat_waited_ns(const char* text, uint64_t* ns) {
 
 bool st_thread_waited_ns(uint64_t native_id, uint64_t* ns) {
   char text[128];
-  snprintf(text, sizeof text, "/proc/self/task/%llu/schedstat",
-           (unsigned long long)native_id);
+  /* Each folder of a thread that was opened is one more that the process's
+   * parent has to remove from the kernel's cache.  The main thread needs none. */
+  if (native_id == (uint64_t)getpid())
+    snprintf(text, sizeof text, "/proc/self/schedstat");
+  else
+    snprintf(text, sizeof text, "/proc/self/task/%llu/schedstat",
+             (unsigned long long)native_id);
   int fd = open(text, O_RDONLY | O_CLOEXEC);
   if (fd < 0)
     return false;
