@@ -79,12 +79,12 @@ def test_record_shows_what_the_program_and_its_children_hold(
     assert len(generators) == 2  # The program, and the child of the fork.
     # The standard error of 6 MB, sampled every 4 KiB, is 2.5 %.
     assert all(abs(size - 6 * MB) < 0.6 * MB + 0.05 * MB for size in generators)
-    (spent,) = (
-        functions["spend"] if "spend" in functions else functions["spend.<locals>.<listcomp>"]
-    )
-    assert spent[0] < MB
-    assert abs(spent[1] - 40 * MB) < 4 * MB
-    assert any(size > 5 * MB for size, _ in functions["<module>"] + functions.get("<listcomp>", []))
+    # On CPython 3.11 a comprehension is a function of its own.
+    spent = [sizes for name in functions if name.startswith("spend") for sizes in functions[name]]
+    assert sum(size for size, _ in spent) < MB
+    assert abs(sum(allocated for _, allocated in spent) - 40 * MB) < 4 * MB
+    command = [*functions.get("<module>", []), *functions.get("<listcomp>", [])]
+    assert any(size > 5 * MB for size, _ in command)
     files = {file for _, _, file, *_ in loaded.query(HELD)}
     assert str(shop) in files
     heaps = {name for (name,) in loaded.query("select heap_name from heap_profile_allocation")}
