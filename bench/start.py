@@ -13,19 +13,10 @@ stream_memory/limit   the largest resident size of this recorder until then, rel
 record_empty/viztracer, ...
                       the same figures relative to viztracer, if viztracer is installed
 
-The target of `recording/bare`, 2.0, isn't reached: an empty recording adds 16 ms to a bare start of
-13 ms. `import stretto` takes 3 ms, the first use of `stretto.recording` 1 ms, the begin of the
-block 7 ms, its end 1 ms, and the end of the interpreter 2 ms more than without these modules. 5 ms
-of the begin are the 61 modules of the bundle `in_process` (stretto/base/bundle.py): half of it is
-decoding, half is executing code, most of which makes 60 classes. 1,000 page faults take 1.5 us each.
-
-A spawned child executes 64 modules of the bundle `recorded` in 7 ms, 2 ms of which are extensions
-of the interpreter, then connects in 4 ms, 2.5 ms of them computing.
-
-A fork takes longer because of page faults, each of which copies a page: 80 in the parent, whose
-helper threads stop and start, and 150 in the child, or 490 if the child's interpreter ends
-normally: CPython 3.12 writes to all interned strings then. A child that records an event at once
-takes 4 to 5 ms to connect, with 500 page faults.
+What the time is spent on, most of it first: an empty `recording()` executes the modules of the
+bundle `in_process` (stretto/base/bundle.py), half of which is decoding; a spawned child executes
+the bundle `recorded`, then connects; a fork copies pages, twice as many if the child's interpreter
+ends normally. A child that records an event at once also connects: that takes 4 to 5 ms.
 
 Each round runs all commands once, in random order. Figures are medians, over the rounds, of wall
 times and of differences within a round. `target` is the maximum of `ratio`.
