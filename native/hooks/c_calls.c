@@ -6,6 +6,8 @@ struct long_call {
   struct st_call_site* site;
   PyObject* name; /* NULL: that of the site. */
   uint64_t begin, end;
+  /* The call may have lasted this much longer, before and after. */
+  uint64_t unsure_ns;
   /* The thread's CPU times at the begin and end of the call, in us; 0 if
    * unknown. */
   uint64_t cpu_at_begin, cpu_at_end;
@@ -18,16 +20,17 @@ static void write_call(struct st_shown_calls* s, const struct long_call* call) {
   if (least < ST_LONG_C_CALL_NS)
     least = ST_LONG_C_CALL_NS;
   struct st_past_event e = {.thread_time_us = call->cpu_at_begin};
-  if (call->end < call->begin + least)
+  if (call->end + call->unsure_ns < call->begin + least)
     return;
   PyObject* name = call->name ? call->name : st_call_site_name(call->site);
   if (!name || !st_shown_track(s, &e.track))
     return;
   e.timestamp = st_shown_fit(s, call->begin, call->end);
-  st_shown_write_due(s, call->end);
+  uint64_t end = call->end > e.timestamp ? call->end : e.timestamp + 1;
+  st_shown_write_due(s, end);
   uint32_t mask = api->begin_past(st_hooks.category, name, 0, &e);
   uint32_t since = *api->start_counter;
-  e.timestamp = call->end;
+  e.timestamp = end;
   e.thread_time_us = call->cpu_at_end;
   e.arguments = call->arguments;
   if (mask)
@@ -108,42 +111,35 @@ void st_c_call_ends(struct st_shown_calls* s, uint64_t frame, uint64_t now) {
 }
 
 void st_wait_begins(struct st_shown_calls* s, uint64_t frame, PyObject* code,
-                    int offset, uint64_t begin, uint64_t begin_at_latest) {
+                    int offset, uint64_t at_earliest, uint64_t begin) {
   struct st_c_calls* c = &s->c_calls;
   if (c->depth && c->open[c->depth - 1].frame == frame)
     return;
   c->wait = (struct st_wait){.site = st_call_site_get(code, offset),
-                             .begin = begin,
-                             .begin_at_latest = begin_at_latest,
+                             .begin = st_shown_fit(s, begin, 0),
+                             .begin_at_earliest = at_earliest,
                              .cpu_ns = s->cpu.cpu_ns};
-  c->wait.begin = st_shown_fit(s, begin, 0);
 }
 
-static PyObject* accuracy(const struct st_wait* w, uint64_t at_earliest,
-                          uint64_t end) {
-  uint64_t begin = w->begin_at_latest > w->begin ? w->begin_at_latest : 0;
-  return Py_BuildValue(
-      "{sKsK}", "begins_up_to_ns_later",
-      (unsigned long long)(begin ? begin - w->begin : 0),
-      "ends_up_to_ns_earlier",
-      (unsigned long long)(end > at_earliest ? end - at_earliest : 0));
-}
-
-void st_wait_ends(struct st_shown_calls* s, uint64_t at_earliest,
-                  uint64_t end) {
+void st_wait_ends(struct st_shown_calls* s, uint64_t end, uint64_t at_latest) {
   struct st_wait w = s->c_calls.wait;
   s->c_calls.wait.site = NULL;
   if (!w.site)
     return;
-  if (end < at_earliest)
-    end = at_earliest;
   uint64_t cpu = st_cpu_us(w.cpu_ns);
-  struct long_call call = {.site = w.site,
-                           .begin = w.begin,
-                           .end = end,
-                           .cpu_at_begin = cpu,
-                           .cpu_at_end = cpu ? cpu + 1 : 0,
-                           .arguments = accuracy(&w, at_earliest, end)};
+  uint64_t earlier =
+      w.begin > w.begin_at_earliest ? w.begin - w.begin_at_earliest : 0;
+  uint64_t later = at_latest > end ? at_latest - end : 0;
+  struct long_call call = {
+      .site = w.site,
+      .begin = w.begin,
+      .end = end,
+      .unsure_ns = earlier + later,
+      .cpu_at_begin = cpu,
+      .cpu_at_end = cpu ? cpu + 1 : 0,
+      .arguments = Py_BuildValue(
+          "{sKsK}", "begins_up_to_ns_earlier", (unsigned long long)earlier,
+          "ends_up_to_ns_later", (unsigned long long)later)};
   PyErr_Clear();
   st_shown_counts.found++;
   write_call(s, &call);
@@ -159,7 +155,7 @@ static bool has_called(const struct st_shown_calls* s,
 }
 
 void st_c_calls_end(struct st_shown_calls* s, uint64_t now) {
-  st_wait_ends(s, now, now);
+  st_wait_ends(s, st_shown_unchanged_until(s, now), now);
   while (s->c_calls.depth) {
     const struct st_c_call* call = &s->c_calls.open[s->c_calls.depth - 1];
     if (!has_called(s, call))

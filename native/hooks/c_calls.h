@@ -11,9 +11,10 @@
  *   by a wait   Two samples (stack_sampler.h) find that a thread has used no
  *               CPU time between them, and the kernel says that it waits in a
  *               system call.  So it waits in the instruction of its innermost
- *               frame.  The wait began after the thread had used the CPU time
- *               that the first sample found, and it ended before the CPU time
- *               that was used until the sample after it.
+ *               frame.  The slice is the time in which it certainly waited.
+ *               The wait began after the thread had used the CPU time that the
+ *               first sample found, and it ended before the CPU time that was
+ *               used until the sample after it: so accurate is the slice.
  *
  * The slice of a C call is written when the call has ended.  shown_calls.h has
  * the slices around it.
@@ -36,11 +37,12 @@ bool st_c_call_begins(struct st_shown_calls* s, uint64_t frame,
                       PyObject* callable, uint64_t now);
 void st_c_call_ends(struct st_shown_calls* s, uint64_t frame, uint64_t now);
 
-/* Handles a wait of the innermost frame, which begins between two times. */
+/* Handles a wait of the innermost frame, which begins at the time `begin` or
+ * up to `at_earliest` before it. */
 void st_wait_begins(struct st_shown_calls* s, uint64_t frame, PyObject* code,
-                    int offset, uint64_t begin, uint64_t begin_at_latest);
-/* Handles the end of the open wait, if there is one.  The wait has ended
- * between two times. */
-void st_wait_ends(struct st_shown_calls* s, uint64_t at_earliest, uint64_t end);
+                    int offset, uint64_t at_earliest, uint64_t begin);
+/* Handles the end of the open wait, if there is one.  The wait has ended at the
+ * time `end` or up to `at_latest` after it. */
+void st_wait_ends(struct st_shown_calls* s, uint64_t end, uint64_t at_latest);
 /* Writes the calls that are still open at the end of the recording. */
 void st_c_calls_end(struct st_shown_calls* s, uint64_t now);

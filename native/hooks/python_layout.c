@@ -33,6 +33,7 @@ enum { FOREIGN = LAST_OWNER + 1 };
 #endif
 
 const struct st_stack_layout st_python_layout = {
+    .thread_previous = offsetof(PyThreadState, prev),
     .thread_next = offsetof(PyThreadState, next),
     .thread_id = offsetof(PyThreadState, id),
     .thread_native_id = offsetof(PyThreadState, native_thread_id),

@@ -43,6 +43,7 @@ static void forget(struct st_shown_calls* s) {
 static void free_calls(struct st_thread_record* record, bool ended) {
   struct st_shown_calls* s = (struct st_shown_calls*)record;
   if (ended && s->generation == st_hooks.generation) {
+    s->now = st_hooks.api->now();
     st_shown_refresh(s, UINT64_MAX);
     st_shown_cut(s, 0);
   }

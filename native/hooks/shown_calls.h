@@ -112,7 +112,7 @@ struct st_c_call {
 /* A wait that samples have found.  It is open if `site` is set. */
 struct st_wait {
   struct st_call_site* site;
-  uint64_t begin, begin_at_latest, cpu_ns;
+  uint64_t begin, begin_at_earliest, cpu_ns;
 };
 
 struct st_c_calls {

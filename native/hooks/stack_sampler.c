@@ -1,3 +1,4 @@
+/* Longer than 600 lines: the state of the known threads is private to it. */
 #include "hooks/stack_sampler.h"
 
 #include <limits.h>
@@ -28,6 +29,10 @@ enum {
   /* The number of functions that each sampling round arms in turn, although
    * they were not found on a stack. */
   ARMED_IN_TURN = 1,
+  /* How often a stack is read in one sample, if the thread or this one did not
+   * run all the time meanwhile; and how long a read may take. */
+  MAX_READS = 3,
+  LONG_READ_NS = 200000,
   NS = 1000000000,
   READY_PAUSE_NS = 10000000,
 };
@@ -38,6 +43,9 @@ struct known_thread {
   struct st_last_sample shared;
   uint64_t native_id;
   uint64_t cpu_ns, time;
+  /* The stack is that of `read_begin`, or of a moment between the two times if
+   * the thread ran meanwhile. */
+  uint64_t read_begin, read_end;
   /* How long the thread had waited for a CPU at `ready_at`; it is read at most
    * once in READY_PAUSE_NS.  `ready_at` is 0 before the first reading. */
   uint64_t ready_ns, ready_at;
@@ -91,6 +99,9 @@ static uint64_t pass, next_to_arm;
 /* The time before the last walk over all threads.  The calls of a thread that
  * was not found then began later. */
 static uint64_t last_walk;
+/* The time at which a stack was read last, and since when samples are lost; 0
+ * if there is no such time. */
+static uint64_t last_read, lost_since;
 static struct known_thread* take_unused(void) {
   struct known_thread* k = unused;
   if (k)
@@ -100,17 +111,25 @@ static struct known_thread* take_unused(void) {
   return k;
 }
 
-/* Returns the state of the thread.  A new thread gets a new state.  Returns NULL
- * if there are too many threads, or if a new thread has no calls: its
- * `native_id` is not valid before. */
-static struct known_thread* get_known(const struct st_stack_thread* thread) {
+/* Returns whether the thread has calls.  Its `native_id` is not valid before. */
+static bool has_calls(uint64_t address) {
+  struct st_stack_thread t;
+  return st_stack_read_thread(&st_python_layout, &st_own_memory, address, &t) &&
+         t.frame;
+}
+
+/* Returns the state of the thread whose thread state is at an address.  A new
+ * thread gets a new state.  Returns NULL if there are too many threads, or if a
+ * new thread has no calls. */
+static struct known_thread* get_known(const struct st_stack_thread* thread,
+                                      uint64_t address) {
   uint64_t thread_id = thread->id;
   struct known_thread** chain = &known[thread_id % BUCKETS];
   for (struct known_thread* k = *chain; k; k = k->next) {
     if (atomic_load(&k->shared.thread_id) == thread_id)
       return k;
   }
-  struct known_thread* k = thread->frame ? take_unused() : NULL;
+  struct known_thread* k = has_calls(address) ? take_unused() : NULL;
   if (!k)
     return NULL;
   k->next = *chain;
@@ -204,13 +223,14 @@ static void arm_stack(struct known_thread* k) {
   k->has_new = k->first_known > 0;
 }
 
-static bool hand_on(struct known_thread* k, uint64_t time, bool gone,
-                    uint64_t instruction) {
+static bool hand_on(struct known_thread* k, uint64_t time, uint64_t read,
+                    bool gone, uint64_t instruction) {
   bool put = st_samples_put(
       &(struct st_stack_sample){.thread = &k->shared,
                                 .thread_id = atomic_load(&k->shared.thread_id),
                                 .native_id = k->native_id,
                                 .time = time,
+                                .read = read,
                                 .before = atomic_load(&k->shared.until),
                                 .gone = gone,
                                 .instruction = instruction,
@@ -222,6 +242,8 @@ static bool hand_on(struct known_thread* k, uint64_t time, bool gone,
                                 .frames = k->frames});
   if (put)
     k->same = INT_MAX;
+  else if (!lost_since)
+    lost_since = atomic_load(&k->shared.until);
   return put;
 }
 
@@ -267,18 +289,44 @@ static int count_same(const struct st_stack_frame* a, int a_depth,
   return a_depth < b_depth ? a_depth : b_depth;
 }
 
-/* Reads the stack of a thread that has run since its last sample.  In a second
- * look, reads only the frames that were new in the first one, if the others are
- * still there.  If the stack cannot be read, keeps the last sample and returns
- * false. */
-static bool read_stack(struct known_thread* k, struct st_stack_thread* thread,
-                       bool second) {
+/* Reads the frames of a thread down to `stop`.  If the thread has used no CPU
+ * time meanwhile, the frames are those of one moment.  If it ran for a part of
+ * the time, the stack is read again.  While a thread runs all the time, its
+ * frames may be those of two moments, so such a read may not take long, as it
+ * does if the sampling thread gets no CPU. */
+static int read_frames(struct known_thread* k, uint64_t address, uint64_t stop,
+                       struct st_stack_frame* frames) {
+  int depth = ST_STACK_TORN;
+  for (int i = 0; i < MAX_READS; i++) {
+    struct st_stack_thread thread;
+    k->read_begin = st_boottime_ns();
+    uint64_t cpu = i ? st_thread_cpu_ns(k->native_id) : k->cpu_ns;
+    if (!st_stack_read_thread(&st_python_layout, &st_own_memory, address,
+                              &thread))
+      return ST_STACK_TORN;
+    thread.stop = stop;
+    depth = st_stack_read(&st_python_layout, &st_own_memory, &thread, frames);
+    uint64_t ran = st_thread_cpu_ns(k->native_id) - cpu;
+    k->read_end = ran ? st_boottime_ns() : k->read_begin;
+    uint64_t took = k->read_end - k->read_begin;
+    if (!ran || (ran > took / 2 && took < LONG_READ_NS))
+      break;
+  }
+  bool late = k->read_end - k->read_begin >= LONG_READ_NS;
+  return late ? ST_STACK_TORN : depth;
+}
+
+/* Reads the stack of a thread that has run since its last sample.  Where the
+ * interpreter reports calls, a second look reads only the frames that were new
+ * in the first one, if the others are still there.  If the stack cannot be read,
+ * keeps the last sample and returns false. */
+static bool read_stack(struct known_thread* k, uint64_t address, bool second) {
   static struct st_stack_frame frames[ST_STACK_MAX_DEPTH];
-  int known = second ? k->first_known : k->depth;
-  thread->stop = known < k->depth ? k->frames[known].address : 0;
+  int known = second && ST_CALLS_ARE_REPORTED ? k->first_known : k->depth;
+  uint64_t stop = known < k->depth ? k->frames[known].address : 0;
   bool marked = !ST_CALLS_ARE_REPORTED && st_marking_done() > k->marking;
-  int depth = st_stack_read(&st_python_layout, &st_own_memory, thread, frames);
-  if (depth > 0 && thread->stop && frames[depth - 1].address == thread->stop) {
+  int depth = read_frames(k, address, stop, frames);
+  if (depth > 0 && stop && frames[depth - 1].address == stop) {
     int rest = k->depth - known;
     if (frames[depth - 1].code != k->frames[known].code ||
         --depth + rest > ST_STACK_MAX_DEPTH)
@@ -352,9 +400,22 @@ static uint64_t add_elapsed(const struct known_thread* k, uint64_t time,
   return ran;
 }
 
-static void sample_thread(struct known_thread* k,
-                          struct st_stack_thread* thread, bool second) {
+/* Notes that a stack is read now.  If none was read for long, or if samples are
+ * lost because the ring is full, the trace gets a gap. */
+static void note_time(uint64_t time) {
+  uint64_t begin = lost_since ? lost_since : last_read;
+  if (begin && time - begin >= ST_SAMPLE_GAP_NS) {
+    if (!st_samples_put_gap(begin, time))
+      return;
+    lost_since = 0;
+  }
+  last_read = time;
+}
+
+static void sample_thread(struct known_thread* k, uint64_t address,
+                          bool second) {
   uint64_t time = st_boottime_ns();
+  note_time(time);
   uint64_t cpu = st_thread_cpu_ns(k->native_id);
   uint64_t elapsed = k->time ? time - k->time : 0;
   bool idle = k->time && cpu == k->cpu_ns && k->samples;
@@ -363,9 +424,9 @@ static void sample_thread(struct known_thread* k,
     note_run(k, time, ran);
   if (!idle && time - k->ready_at >= READY_PAUSE_NS)
     add_ready(k, time);
-  k->time = time;
+  k->time = k->read_begin = k->read_end = time;
   k->cpu_ns = cpu;
-  bool known_stack = idle || read_stack(k, thread, second);
+  bool known_stack = idle || read_stack(k, address, second);
   if (!known_stack) {
     k->samples = 0; /* The stack must be read although the thread is idle. */
     return;
@@ -382,17 +443,19 @@ static void sample_thread(struct known_thread* k,
   else
     find_new(k);
   uint64_t wait = second ? 0 : new_wait(k, idle);
-  if ((k->samples < 2 || wait) && !hand_on(k, time, false, wait))
+  if ((k->samples < 2 || wait) &&
+      !hand_on(k, k->read_begin, k->read_end, false, wait))
     return;
   k->waits = k->waits || wait;
   k->samples += k->samples < 2;
-  atomic_store(&k->shared.until, time);
+  atomic_store(&k->shared.until, k->read_begin);
 }
 
 static void drop_ended(void) {
   for (int i = 0; i < BUCKETS; i++) {
     for (struct known_thread** p = &known[i]; *p;) {
-      if ((*p)->pass != pass && hand_on(*p, st_boottime_ns(), true, 0))
+      uint64_t now = (*p)->pass != pass ? st_boottime_ns() : 0;
+      if (now && hand_on(*p, now, now, true, 0))
         forget_known(p);
       else
         p = &(*p)->next;
@@ -406,27 +469,29 @@ static uint64_t sample_threads(bool second) {
   /* The interpreter's state is always mapped.  The thread states are not. */
   uint64_t address = __atomic_load_n((uint64_t*)(uintptr_t)st_python_threads(),
                                      __ATOMIC_RELAXED);
-  uint64_t last_new = 0, begin = st_boottime_ns();
+  uint64_t last_new = 0, previous = 0, begin = st_boottime_ns();
   pass++;
   int count = 0;
   while (address && count++ < MAX_THREADS) {
     struct st_stack_thread thread;
-    if (!st_stack_read_thread(&st_python_layout, &st_own_memory, address,
-                              &thread))
-      /* The list of threads is changing, so a thread that was not found may
-       * still run. */
+    if (!st_stack_read_thread_id(&st_python_layout, &st_own_memory, address,
+                                 &thread) ||
+        thread.previous != previous)
+      /* The list of threads is changing, or this thread state was freed.  So a
+       * thread that was not found may still run. */
       return last_new;
+    uint64_t state = previous = address;
     address = thread.next;
     struct known_thread* k = thread.id && thread.native_id &&
                                      thread.native_id != st_merging_thread_id()
-                                 ? get_known(&thread)
+                                 ? get_known(&thread, state)
                                  : NULL;
     if (!k)
       continue;
     k->native_id = thread.native_id;
     k->pass = pass;
     if (!second || k->has_new)
-      sample_thread(k, &thread, second);
+      sample_thread(k, state, second);
     if (k->has_new)
       last_new = k->time;
   }
@@ -562,6 +627,10 @@ bool st_sampler_start(void) {
   }
   last_walk = st_boottime_ns();
   return st_own_memory_works() && start_thread();
+}
+
+void st_sampler_forget_gap(void) {
+  last_read = lost_since = 0;
 }
 
 void st_sampler_stop(void) {

@@ -39,6 +39,8 @@ enum {
   /* A call is shown if it is open in a round, and still open after this time.
    * This is the threshold at the start of the recording. */
   ST_SECOND_LOOK_NS = 50000,
+  /* If no stack is read for this long, the trace says so. */
+  ST_SAMPLE_GAP_NS = 10000000,
 };
 
 /* Starts the sampling thread.  Returns false if the system lets no process read
@@ -46,3 +48,6 @@ enum {
 bool st_sampler_start(void);
 /* Stops the sampling thread and joins it.  Does nothing if it does not run. */
 void st_sampler_stop(void);
+/* The time before now is no gap in the samples: nothing was recorded.  May be
+ * called only while no sampling thread runs. */
+void st_sampler_forget_gap(void);

@@ -1,13 +1,17 @@
 #include "hooks/stack_samples.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #include "hooks/backend.h"
 #include "hooks/c_calls.h"
 #include "hooks/code_filter.h"
 #include "hooks/python_layout.h"
 
-enum { WORDS = 1 << 16, HEAD = 11, FRAME = 3 };
+enum { WORDS = 1 << 16, HEAD = 12, FRAME = 3, GAP = 3 };
+
+/* The kinds of what is in the ring: the upper half of its first word. */
+enum { STACK, ENDED_THREAD, NO_SAMPLES };
 
 static uint64_t ring[WORDS];
 /* The sampling thread puts samples into the ring; a thread with the GIL takes
@@ -27,18 +31,29 @@ static uint64_t take_word(uint64_t* at) {
   return ring[(*at)++ % WORDS];
 }
 
+/* Returns whether the ring has room for so many words at the position `at`. */
+static bool has_room(uint64_t at, uint64_t words) {
+  uint64_t used = at - atomic_load_explicit(&taken_at, memory_order_acquire);
+  if (WORDS - used >= words)
+    return true;
+  atomic_fetch_add(&st_samples_lost, 1);
+  return false;
+}
+
+static uint64_t kind_and_depth(uint64_t kind, int depth) {
+  return kind << 32 | (uint64_t)depth;
+}
+
 bool st_samples_put(const struct st_stack_sample* s) {
   uint64_t at = atomic_load_explicit(&put_at, memory_order_relaxed);
-  uint64_t used = at - atomic_load_explicit(&taken_at, memory_order_acquire);
-  if (WORDS - used < HEAD + FRAME * (uint64_t)s->depth) {
-    atomic_fetch_add(&st_samples_lost, 1);
+  if (!has_room(at, HEAD + FRAME * (uint64_t)s->depth))
     return false;
-  }
-  put_word(&at, (uint64_t)s->gone << 32 | (uint64_t)s->depth);
+  put_word(&at, kind_and_depth(s->gone ? ENDED_THREAD : STACK, s->depth));
   put_word(&at, (uint64_t)(uintptr_t)s->thread);
   put_word(&at, s->thread_id);
   put_word(&at, s->native_id);
   put_word(&at, s->time);
+  put_word(&at, s->read);
   put_word(&at, s->before);
   put_word(&at, (uint64_t)s->known);
   put_word(&at, s->instruction);
@@ -50,6 +65,17 @@ bool st_samples_put(const struct st_stack_sample* s) {
     put_word(&at, s->frames[i].code);
     put_word(&at, s->frames[i].globals);
   }
+  atomic_store_explicit(&put_at, at, memory_order_release);
+  return true;
+}
+
+bool st_samples_put_gap(uint64_t begin, uint64_t end) {
+  uint64_t at = atomic_load_explicit(&put_at, memory_order_relaxed);
+  if (!has_room(at, GAP))
+    return false;
+  put_word(&at, kind_and_depth(NO_SAMPLES, 0));
+  put_word(&at, begin);
+  put_word(&at, end);
   atomic_store_explicit(&put_at, at, memory_order_release);
   return true;
 }
@@ -173,6 +199,7 @@ static bool add_call(struct st_shown_calls* s, uint32_t index,
   f->cpu_ns = from->cpu_ns;
   uint64_t before = from->before > least ? from->before : least;
   f->unsure_ns = begin > before ? begin - before : 0;
+  f->later_ns = from->read - from->time;
   if (f->last < from->time)
     f->last = from->time;
   f->samples = 1;
@@ -300,7 +327,7 @@ static void merge(struct st_shown_calls* s, const struct st_stack_sample* from,
   const struct st_stack_frame* seen = from->frames;
   int depth = from->depth;
   bool certain = s->last_event >= from->time;
-  s->now = from->time;
+  s->now = from->read;
   st_shown_extend(s, from->before);
   if (certain) {
     depth = real_stack(s, from, entering, real);
@@ -338,15 +365,17 @@ static void make_record(const struct st_stack_frame* frame) {
   Py_XDECREF(code);
 }
 
-static void take(uint64_t* at, bool entering) {
+static void take_stack(uint64_t* at, bool entering) {
   static struct st_stack_frame frames[ST_STACK_MAX_DEPTH];
   uint64_t head = take_word(at);
-  struct st_stack_sample from = {
-      .gone = head >> 32 != 0, .depth = (int)(uint32_t)head, .frames = frames};
+  struct st_stack_sample from = {.gone = head >> 32 == ENDED_THREAD,
+                                 .depth = (int)(uint32_t)head,
+                                 .frames = frames};
   from.thread = (struct st_last_sample*)(uintptr_t)take_word(at);
   from.thread_id = take_word(at);
   from.native_id = take_word(at);
   from.time = take_word(at);
+  from.read = take_word(at);
   from.before = take_word(at);
   from.known = (int)take_word(at);
   from.instruction = take_word(at);
@@ -371,6 +400,33 @@ static void take(uint64_t* at, bool entering) {
   } else {
     merge(s, &from, entering);
   }
+}
+
+/* Writes an instant with the length of a gap, at its end, on the track of the
+ * main thread. */
+static void write_gap(uint64_t begin, uint64_t end) {
+  PyObject* name = PyUnicode_InternFromString("no stack samples");
+  struct st_past_event e = {
+      .timestamp = end,
+      .track = st_hooks.api->thread_track((uint64_t)getpid()),
+      .arguments =
+          Py_BuildValue("{sK}", "for_ns", (unsigned long long)(end - begin))};
+  if (name && e.track && e.arguments)
+    st_hooks.api->instant_past(st_hooks.category, name, &e);
+  PyErr_Clear();
+  Py_XDECREF(e.arguments);
+  Py_XDECREF(e.track);
+  Py_XDECREF(name);
+}
+
+static void take(uint64_t* at, bool entering) {
+  if (ring[*at % WORDS] >> 32 != NO_SAMPLES) {
+    take_stack(at, entering);
+    return;
+  }
+  take_word(at);
+  uint64_t begin = take_word(at);
+  write_gap(begin, take_word(at));
 }
 
 void st_samples_take(bool entering) {

@@ -8,6 +8,7 @@
  *   a sample   kind and number of frames | thread | time | time of the sample
  *              before | number of known calls | wait | CPU time | frames, the
  *              innermost first
+ *   a gap      kind | begin | end; becomes the instant `no stack samples`
  *
  * Each event first merges all samples in the ring, so that a thread's frames
  * are those at the time of the sample:
@@ -40,7 +41,9 @@
 struct st_stack_sample {
   struct st_last_sample* thread;
   uint64_t thread_id, native_id;
-  uint64_t time, before;
+  /* The stack is that of `time`, or of a moment between `time` and `read` if the
+   * thread ran meanwhile.  `before` is the `time` of the sample before. */
+  uint64_t time, read, before;
   bool gone; /* Whether the thread of this sample has ended. */
   /* The thread has waited since the sample before: the instruction in which it
    * waits, 0 if it does not wait, and the earliest begin of the wait. */
@@ -58,6 +61,8 @@ struct st_stack_sample {
 /* Puts a sample into the ring.  Called by the sampling thread.  Returns false
  * if the ring is full. */
 bool st_samples_put(const struct st_stack_sample* sample);
+/* Does the same with a gap: no stack was read between two times. */
+bool st_samples_put_gap(uint64_t begin, uint64_t end);
 bool st_samples_waiting(void);
 /* Returns whether a quarter of the ring is used. */
 bool st_samples_are_many(void);

@@ -5,7 +5,10 @@
 #include <unistd.h>
 
 enum {
-  WINDOW = 4096,
+  WINDOW = 4096, /* At most the size of a page of memory. */
+  /* If a frame is so near to the start of its page, the page has few of its
+   * callers. */
+  FEW_CALLERS = 1024,
   /* The size up to which a frame is read as a whole, for its state. */
   MAX_FRAME_BYTES = 1024,
   /* The number of bytes that are read of a thread state.  They contain all
@@ -43,9 +46,18 @@ static bool fetch(struct window* w, uint64_t start, size_t size) {
   return w->size != 0;
 }
 
-/* Returns the bytes of a frame, from the source's copy or from the window.  If
- * the frame is in neither, fetches a window that ends with this frame: most
- * callers of a frame are at lower addresses. */
+/* Fetches a window that ends with a frame: most callers of a frame are at lower
+ * addresses.  The page of the frame is mapped, the page before it may not be. */
+static bool fetch_up_to(struct window* w, uint64_t address, size_t size) {
+  uint64_t page = address - address % WINDOW, end = address + size;
+  if (address - page < FEW_CALLERS && end >= WINDOW &&
+      fetch(w, end - WINDOW, WINDOW))
+    return true;
+  uint64_t start = end - page > WINDOW ? end - WINDOW : page;
+  return fetch(w, start, end - start);
+}
+
+/* Returns the bytes of a frame, from the source's copy or from the window. */
 static const uint8_t* frame_bytes(struct window* w, uint64_t address,
                                   size_t size) {
   const struct st_memory* memory = w->memory;
@@ -55,12 +67,8 @@ static const uint8_t* frame_bytes(struct window* w, uint64_t address,
     return copied;
   bool inside = address >= w->start && address - w->start + size <= w->size &&
                 w->size >= size;
-  if (!inside) {
-    uint64_t below = WINDOW - size;
-    bool ok = address >= below && fetch(w, address - below, WINDOW);
-    if (!ok && !fetch(w, address, size))
-      return NULL;
-  }
+  if (!inside && !fetch_up_to(w, address, size))
+    return NULL;
   return w->bytes + (address - w->start);
 }
 
@@ -96,18 +104,37 @@ static uint64_t hash(const uint8_t* bytes, size_t size) {
   return h;
 }
 
-bool st_stack_read_thread(const struct st_stack_layout* layout,
-                          const struct st_memory* memory, uint64_t address,
-                          struct st_stack_thread* thread) {
+/* Reads a thread state.  `frame` becomes the address of the control frame where
+ * there are control frames. */
+static bool read_state(const struct st_stack_layout* layout,
+                       const struct st_memory* memory, uint64_t address,
+                       struct st_stack_thread* thread) {
   uint8_t bytes[THREAD_BYTES];
   if (!is_pointer(address) ||
       !memory->read(memory->self, address, bytes, sizeof bytes))
     return false;
   *thread = (struct st_stack_thread){
+      .previous = word_at(bytes, layout->thread_previous),
       .next = word_at(bytes, layout->thread_next),
       .id = word_at(bytes, layout->thread_id),
       .native_id = word_at(bytes, layout->thread_native_id),
       .frame = word_at(bytes, layout->thread_frame)};
+  return true;
+}
+
+bool st_stack_read_thread_id(const struct st_stack_layout* layout,
+                             const struct st_memory* memory, uint64_t address,
+                             struct st_stack_thread* thread) {
+  bool mapped = read_state(layout, memory, address, thread);
+  thread->frame = 0;
+  return mapped;
+}
+
+bool st_stack_read_thread(const struct st_stack_layout* layout,
+                          const struct st_memory* memory, uint64_t address,
+                          struct st_stack_thread* thread) {
+  if (!read_state(layout, memory, address, thread))
+    return false;
   if (!layout->has_control_frame)
     return true;
   return is_pointer(thread->frame) &&

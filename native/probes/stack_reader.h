@@ -8,9 +8,9 @@
  *                                       |
  *                                       code object
  *
- * The frames of nested calls are adjacent in memory.  So a read copies the 4
+ * The frames of nested calls are adjacent in memory.  So a read copies up to 4
  * KiB that end with the wanted frame, which contain most of its callers, too: a
- * stack of fifty frames takes about four system calls.
+ * stack of ten frames takes one system call, one of fifty about four.
  *
  * Torn reads.  The thread may return and call during the read.  An impossible
  * stack (an unaligned or repeated pointer, an unknown owner, no memory) is
@@ -30,7 +30,9 @@
 /* The layout of one CPython version: the offsets, in bytes, of the members that
  * the reader uses. */
 struct st_stack_layout {
-  /* The offset of the next thread state's address in a thread state. */
+  /* The offsets of the addresses of the thread states before and after a thread
+   * state, in the list of all. */
+  uint16_t thread_previous;
   uint16_t thread_next;
   /* The offset of the thread state's own number, which is never reused. */
   uint16_t thread_id;
@@ -80,7 +82,7 @@ extern const struct st_memory st_own_memory;
 bool st_own_memory_works(void);
 
 struct st_stack_thread {
-  uint64_t next, id, native_id, frame;
+  uint64_t previous, next, id, native_id, frame;
   /* The address of the last frame to read; 0 for all frames. */
   uint64_t stop;
 };
@@ -113,6 +115,12 @@ enum {
 bool st_stack_read_thread(const struct st_stack_layout* layout,
                           const struct st_memory* memory, uint64_t address,
                           struct st_stack_thread* thread);
+
+/* Does the same without the frame, which is 0 in the result: cheaper, for a
+ * thread whose stack may be known already. */
+bool st_stack_read_thread_id(const struct st_stack_layout* layout,
+                             const struct st_memory* memory, uint64_t address,
+                             struct st_stack_thread* thread);
 
 /* Reads the address of the instruction that a frame executes. */
 bool st_stack_read_instruction(const struct st_stack_layout* layout,

@@ -28,6 +28,7 @@ static const struct st_memory kMemory = {.read = read_fake};
 
 /* The layout of the structures of CPython 3.12. */
 static const struct st_stack_layout kLayout = {
+    .thread_previous = 0,
     .thread_next = 8,
     .thread_id = 224,
     .thread_native_id = 144,
@@ -61,6 +62,7 @@ static void put_frame(uint64_t address, uint64_t previous, uint64_t code,
 
 static void put_thread(uint64_t frame) {
   memset(bytes, 0, sizeof bytes);
+  put(THREAD, 0x6666);
   put(THREAD + 8, 0x7777);
   put(THREAD + 56, CONTROL);
   put(THREAD + 144, 4711);
@@ -81,6 +83,7 @@ static void a_thread_state_is_read(void) {
   put_thread(STACK);
   struct st_stack_thread thread;
   CHECK(st_stack_read_thread(&kLayout, &kMemory, THREAD, &thread));
+  CHECK_EQ(thread.previous, 0x6666);
   CHECK_EQ(thread.next, 0x7777);
   CHECK_EQ(thread.id, 3);
   CHECK_EQ(thread.native_id, 4711);
@@ -142,12 +145,40 @@ static void fifty_frames_take_few_reads(void) {
   CHECK(reads <= 6);
 }
 
-/* If the 4 KiB window would begin before the mapping, only the frame is
- * read. */
-static void a_frame_at_the_start_of_a_mapping_is_read(void) {
-  put_thread(BASE);
+/* The frames of a thread that has called little are at the start of a mapping.
+ * One call reads the thread state, one the control frame. */
+static void a_few_frames_take_one_read(void) {
+  put_thread(BASE + 0xC00 + 9 * 120);
+  for (unsigned i = 0; i < 10; i++)
+    put_frame(BASE + 0xC00 + i * 120, i ? BASE + 0xC00 + (i - 1) * 120 : 0,
+              CODE, 0);
+  reads = 0;
+  CHECK_EQ(read_stack(), 10);
+  CHECK_EQ(reads, 3);
+}
+
+/* If the 4 KiB window would begin before the mapping, the part of the page up to
+ * the frame is read. */
+static void frames_at_the_start_of_a_mapping_are_read(void) {
+  put_thread(BASE + 120);
   put_frame(BASE, 0, CODE, 0);
-  CHECK_EQ(read_stack(), 1);
+  put_frame(BASE + 120, BASE, CODE, 0);
+  reads = 0;
+  CHECK_EQ(read_stack(), 2);
+  CHECK_EQ(reads, 4);
+}
+
+/* The thread's own number may be read without its frame. */
+static void the_id_of_a_thread_takes_one_read(void) {
+  put_thread(STACK);
+  struct st_stack_thread thread;
+  reads = 0;
+  CHECK(st_stack_read_thread_id(&kLayout, &kMemory, THREAD, &thread));
+  CHECK_EQ(reads, 1);
+  CHECK_EQ(thread.id, 3);
+  CHECK_EQ(thread.native_id, 4711);
+  CHECK_EQ(thread.next, 0x7777);
+  CHECK_EQ(thread.frame, 0);
 }
 
 static void impossible_frames_are_torn(void) {
@@ -233,7 +264,9 @@ int main(void) {
   RUN(reading_ends_after_the_frame_at_stop);
   RUN(a_thread_without_frames_has_an_empty_stack);
   RUN(fifty_frames_take_few_reads);
-  RUN(a_frame_at_the_start_of_a_mapping_is_read);
+  RUN(a_few_frames_take_one_read);
+  RUN(frames_at_the_start_of_a_mapping_are_read);
+  RUN(the_id_of_a_thread_takes_one_read);
   RUN(impossible_frames_are_torn);
   RUN(a_circle_ends);
   RUN(a_thread_state_that_is_gone_is_refused);

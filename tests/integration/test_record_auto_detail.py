@@ -173,6 +173,22 @@ def test_calls_that_wait_for_seconds_without_an_event_are_shown(folder: Path) ->
     assert trace.names_above(inner) == ["outer", "waits.py"]
 
 
+def test_time_without_stack_samples_is_in_the_trace(folder: Path) -> None:
+    script = folder / "stops.py"
+    script.write_text(
+        "import os, signal, subprocess, time\n"
+        "def wake():\n"
+        "    command = f'sleep 0.3; kill -CONT {os.getppid()} {os.getpid()}'  # the recorder, too\n"
+        "    return subprocess.Popen(['sh', '-c', command])\n"
+        "waker = wake()\n"
+        "os.kill(os.getpid(), signal.SIGSTOP)\n"
+        "waker.wait()\n"
+        "time.sleep(0.005)\n"  # sleep: time for samples after the stop
+    )
+    trace = Trace(record(folder / "stops.pftrace", "--auto", str(script)))
+    assert max(end - begin for begin, end in trace.gaps) > 100_000_000
+
+
 def test_garbage_collection_is_inside_the_calls_that_contain_it(folder: Path, oracle: Any) -> None:
     script = folder / "collects.py"
     script.write_text(

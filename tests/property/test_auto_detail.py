@@ -26,27 +26,17 @@ without_shrinking = settings(
 )
 
 
-only_samples = pytest.mark.xfail(
-    sys.version_info < (3, 12),
-    reason="if a busy machine stops the sampler for tens of ms, 3.11 shows a call too short, or "
-    "joins two calls",
-    strict=False,
-)
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("auto")
 
 
-@only_samples
 @settings(without_shrinking, max_examples=3)
 @given(program=PROGRAMS)
 def test_long_calls_are_slices_in_their_callers(folder: Path, program: dict[str, Any]) -> None:
     recorded(folder, program).check_long_calls()
 
 
-@only_samples
 @pytest.mark.thorough
 @settings(without_shrinking, max_examples=examples(8))
 @given(program=PROGRAMS)
@@ -71,7 +61,6 @@ def test_slow_calls_of_a_function_that_was_fast_a_hundred_thousand_times_are_sli
 
 
 @pytest.mark.thorough
-@only_samples
 def test_calls_of_fifty_threads_above_a_raised_threshold_are_slices(folder: Path) -> None:
     """The calls of 50 threads fill half of the trace's size, so the threshold rises."""
     step = ("f0", 0, 0.026, [("g1", 1, 0.0003, [], "sleep")] * 10, "sleep")
@@ -117,7 +106,6 @@ FEW_CALLS = st.tuples(
 
 
 @needs_events
-@only_samples
 @settings(without_shrinking, max_examples=3)
 @given(durations=FEW_CALLS)
 def test_counts_and_times_add_up_if_no_function_is_switched_off(
@@ -163,7 +151,7 @@ for i in range(int(sys.argv[2])):
     for _ in range(100): seldom(0)
     if i % 50 == 0: looks.update(hooks.looks())
 looks.update(hooks.looks())
-json.dump([calls, sorted(looks), hooks.totals()["period_ns"]], sys.stdout)
+json.dump([calls, sorted(looks)], sys.stdout)
 """
 
 
@@ -174,13 +162,14 @@ def test_calls_shorter_than_the_period_of_looks_are_found_by_chance(
 ) -> None:
     """A call of length d is found with a probability of 0.9 d / p at least, p being the period.
 
-    Before each slow call, there are so many fast calls that the function is switched off.
+    On a busy machine the period is not always the same. Before each slow call, there are so many
+    fast calls that the function is switched off.
     """
     script = folder / "seldom.py"
     script.write_text(SELDOM)
     path = folder / "seldom.pftrace"
     run = record(path, "--auto", str(script), str(seconds), str(count))
-    calls, times, period = json.loads(run.stdout)
+    calls, times = json.loads(run.stdout)
     trace = Trace(run)
     assert "stack samples" in trace.names()
     slices = [s for s in trace.slices if s.name == "seldom"]
@@ -195,6 +184,6 @@ def test_calls_shorter_than_the_period_of_looks_are_found_by_chance(
     begin, end = calls[0][0], calls[-1][1]
     share = sum(e - b for b, e in calls) / (end - begin)
     deviation = (len(looks.within(begin, end)) * share * (1 - share)) ** 0.5
-    expected = sum(min(1.0, 0.9 * (e - b) / period) for b, e in calls)
+    expected = sum(looks.chance(0.9 * (e - b)) for b, e in calls)
     found = sum(begin <= s.begin < end for s in slices)
-    assert found >= expected - 5 * deviation, (found, expected, deviation, period)
+    assert found >= expected - 5 * deviation, (found, expected, deviation)
