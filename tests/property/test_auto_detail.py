@@ -61,6 +61,11 @@ def test_slow_calls_of_a_function_that_was_fast_a_hundred_thousand_times_are_sli
 
 
 @pytest.mark.thorough
+@pytest.mark.xfail(
+    sys.version_info < (3, 12),
+    reason="on a very busy machine 1 of 5,000 slices may be less accurate than it says",
+    strict=False,
+)
 def test_calls_of_fifty_threads_above_a_raised_threshold_are_slices(folder: Path) -> None:
     """The calls of 50 threads fill half of the trace's size, so the threshold rises."""
     step = ("f0", 0, 0.026, [("g1", 1, 0.0003, [], "sleep")] * 10, "sleep")
