@@ -92,9 +92,8 @@ def first_view(start: bytes, *, whole: bool) -> FirstView:
 
 
 def _visible(own: OwnCalls) -> tuple[int, int] | None:
-    first = min(call.begin for call in own.calls)
-    long_start = first - own.begin > LONG_START * (own.end - own.begin)
-    return (first, own.end) if long_start else None
+    long_start = own.start - own.begin > LONG_START * (own.end - own.begin)
+    return (own.start, own.end) if long_start else None
 
 
 def _program(start: bytes) -> int | None:

@@ -48,14 +48,17 @@ class OwnCalls(NamedTuple):
 
     Attributes:
         begin: The first slice's begin.
-        end: The last slice's end.
+        end: The last slice's end, or the last log record.
         calls: The calls.
+        start: When the program's code, other than imports, began: with an own call, or one from the
+            script itself, such as `asyncio.run`.
         logs: Whether there are log records: the UI then opens the panel with their table.
     """
 
     begin: int
     end: int
     calls: list[OwnCall]
+    start: int
     logs: bool
 
     def readable(self, begin: int, end: int) -> set[str]:
@@ -83,7 +86,8 @@ def own_calls(trace: bytes, pid: int) -> OwnCalls | None:
     except DecodeError:
         return None
     slices = _slices(importer)
-    own, tops = _own_sets(importer), _top_rows(importer, slices, pid)
+    own, scripts = _own_sets(importer)
+    tops = _top_rows(importer, slices, pid)
     calls = [
         OwnCall(each.name, each.begin, each.end, _row(each, tops))
         for each in slices
@@ -91,11 +95,17 @@ def own_calls(trace: bytes, pid: int) -> OwnCalls | None:
     ]
     if not calls:
         return None
+    first = min(call.begin for call in calls)
+    bodies = {each.id for each in slices if each.arguments in scripts}
+    called = (each.begin for each in slices if each.parent in bodies and not _is_import(each))
     begin, end = min(each.begin for each in slices), max(each.end for each in slices)
-    return OwnCalls(begin, end, calls, logs=bool(importer.rows("android_logs")[1]))
+    logs = [ts for ts, _ in table_columns(importer, "android_logs", "ts", "utid")]
+    return OwnCalls(begin, max([end, *logs]), calls, min([first, *called]), logs=bool(logs))
 
 
 class _Slice(NamedTuple):
+    id: int
+    parent: int | None
     name: str
     category: str
     begin: int
@@ -106,18 +116,32 @@ class _Slice(NamedTuple):
 
 
 def _slices(importer: _native.TraceImporter) -> list[_Slice]:
-    columns = ("name", "category", "ts", "dur", "track_id", "depth", "arg_set_id")
+    columns = (
+        "id",
+        "parent_id",
+        "name",
+        "category",
+        "ts",
+        "dur",
+        "track_id",
+        "depth",
+        "arg_set_id",
+    )
     return [
-        _Slice(name, category, ts, ts + dur, track, depth, arguments)
-        for name, category, ts, dur, track, depth, arguments in table_columns(
-            importer, "slice", *columns
+        _Slice(number, parent, name, category, ts, ts + dur, track, depth, arguments)
+        for number, parent, name, category, ts, dur, track, depth, arguments in table_columns(
+            importer, "slice", *columns, "arg_set_id"
         )
         if dur > 0
     ]
 
 
-def _own_sets(importer: _native.TraceImporter) -> set[int]:
-    """Return the argument sets whose source location is in an own function."""
+def _is_import(each: _Slice) -> bool:
+    return each.category != FUNCTIONS or each.name.startswith("import ")
+
+
+def _own_sets(importer: _native.TraceImporter) -> tuple[set[int], set[int]]:
+    """Return the argument sets with the location of an own function, and of an own module body."""
     files, bodies = {}, set()
     columns = ("key", "arg_set_id", "string_value", "int_value")
     for key, arguments, text, number in table_columns(importer, "__intrinsic_args", *columns):
@@ -126,7 +150,8 @@ def _own_sets(importer: _native.TraceImporter) -> set[int]:
         elif key in _LINES and number == _FIRST_LINE:
             bodies.add(arguments)
     installed = {path: is_installed(path) or path.startswith("<") for path in set(files.values())}
-    return {number for number, path in files.items() if not installed[path]} - bodies
+    own = {number for number, path in files.items() if not installed[path]}
+    return own - bodies, own & bodies
 
 
 def _top_rows(importer: _native.TraceImporter, slices: list[_Slice], pid: int) -> dict[int, int]:

@@ -143,6 +143,14 @@ def test_visible_time_begins_with_the_first_call_after_long_imports() -> None:
     assert found.visible == (70_000_000, 500_000_000)
 
 
+def test_visible_time_begins_with_an_installed_function_that_the_script_calls() -> None:
+    body = call("shop.py", 0, 500, line=1)
+    imports = call("import asyncio", 10, 60, file=PANDAS)
+    run = call("asyncio.run", 70, 490, file=PANDAS)
+    found = view(body[0], *imports, run[0], *call("main", 300, 400), run[1], body[1])
+    assert found.visible == (70_000_000, 500_000_000)
+
+
 def test_all_is_visible_after_short_imports() -> None:
     body = call("shop.py", 0, 500, line=1)
     assert view(body[0], *call("main", 40, 400), body[1]).visible is None
