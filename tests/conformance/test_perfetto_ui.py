@@ -152,7 +152,7 @@ def test_ui_shows_names_labels_task_lanes_log_records_and_exceptions(
             ui.page.get_by_text(text).first.scroll_into_view_if_needed()
         ui.screenshot("ui-task-lanes")
         ui.page.get_by_text("Android logs", exact=True).first.wait_for()
-        ui.page.get_by_text("Android Logs", exact=True).last.click()
+        ui.page.locator(".pf-split-panel__tab-title", has_text="Android Logs").click()
         for message in ("order 17 is late", "order 18 is lost", "KeyError: 'qty'"):
             ui.page.get_by_text(message).last.wait_for()
         ui.screenshot("ui-logs")
