@@ -99,7 +99,7 @@ finds_short_calls()
 
 CALLS = """
 select caller.name, call.name, call.dur, caller.dur,
-  extract_arg(call.arg_set_id, 'debug.begins_up_to_ns_later')
+  extract_arg(call.arg_set_id, 'debug.begins_up_to_ns_earlier')
 from slice call left join slice caller on call.parent_id = caller.id
 where call.category = 'python.functions' and call.name in ({})
 """
@@ -152,16 +152,16 @@ def test_blocking_call_is_a_slice_with_exact_times(trace: Any, caller: str) -> N
         "select 1 from slice where name = 'subprocess.Popen._try_wait'"
     ):
         pytest.skip("this version of CPython waits for processes by pidfd")
-    duration, of_caller, begins_later = longest(trace, caller, BY_EVENTS[caller])
+    duration, of_caller, begins_earlier = longest(trace, caller, BY_EVENTS[caller])
     assert 300_000_000 < duration <= of_caller
-    assert begins_later is None
+    assert begins_earlier is None
 
 
 @pytest.mark.parametrize("caller", BY_SAMPLES)
 def test_blocking_call_without_an_event_is_found_by_samples(trace: Any, caller: str) -> None:
-    duration, of_caller, begins_later = longest(trace, caller, BY_SAMPLES[caller])
+    duration, of_caller, begins_earlier = longest(trace, caller, BY_SAMPLES[caller])
     assert 300_000_000 < duration <= of_caller
-    assert begins_later is not None
+    assert begins_earlier is not None
 
 
 def test_threads_that_wait_for_the_gil_or_a_cpu_have_no_slices_of_c_functions(trace: Any) -> None:
