@@ -130,7 +130,7 @@ def _slices(importer: _native.TraceImporter) -> list[_Slice]:
     return [
         _Slice(number, parent, name, category, ts, ts + dur, track, depth, arguments)
         for number, parent, name, category, ts, dur, track, depth, arguments in table_columns(
-            importer, "slice", *columns, "arg_set_id"
+            importer, "slice", *columns
         )
         if dur > 0
     ]

@@ -8,6 +8,7 @@ calls within a statement are evaluated once.
 from __future__ import annotations
 
 import weakref
+from importlib.util import find_spec
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -70,7 +71,16 @@ class RecursiveFunctions:
             self._names.remove(name)
 
     def add(self, statement: Statement, body: str) -> None:
-        """Add the function of a statement; `body` is its text without macros."""
+        """Add the function of a statement; `body` is its text without macros.
+
+        Raises:
+            QueryError: numpy isn't installed: DuckDB needs it for functions written in Python.
+        """
+        if find_spec("numpy") is None:
+            raise QueryError(
+                f"the function {statement.name} calls itself: with DuckDB, that needs numpy "
+                "(pip install numpy); the engine sqlite needs nothing"
+            )
         self.remove(statement.name)
         self._connection.create_function(
             statement.name,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 import pytest
 
 pytest.importorskip("duckdb")
@@ -9,6 +11,7 @@ pytest.importorskip("sqlglot")
 
 import stretto
 from stretto.analysis import QueryError, TraceProcessor
+from stretto.analysis.sql import recursion
 from tests.support.recorded_events import record
 
 category = stretto.Category("test.sql")
@@ -236,6 +239,12 @@ RECURSIVE = [
 ]
 
 
+needs_numpy = pytest.mark.skipif(
+    find_spec("numpy") is None, reason="DuckDB needs numpy for functions written in Python"
+)
+
+
+@needs_numpy
 @pytest.mark.parametrize(("sql", "rows"), RECURSIVE)
 def test_function_may_call_itself(
     processor: TraceProcessor, sql: str, rows: list[tuple[object, ...]]
@@ -243,6 +252,15 @@ def test_function_may_call_itself(
     assert processor.query(sql).fetchall() == rows
 
 
+def test_function_that_calls_itself_needs_numpy(
+    processor: TraceProcessor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recursion, "find_spec", lambda _: None)
+    with pytest.raises(QueryError, match="fibonacci calls itself: with DuckDB, that needs numpy"):
+        processor.query(FIBONACCI)
+
+
+@needs_numpy
 def test_calls_without_an_end_are_an_error(processor: TraceProcessor) -> None:
     processor.query("create perfetto function f(x LONG) returns LONG as select f($x + 1)")
     with pytest.raises(QueryError, match=r"^the function f calls itself more than 100 times$"):
