@@ -85,8 +85,12 @@ class ProcessSamples:
         self._process = process
         self._names_itself = names_itself
         self._threads: set[int] = set()
+        self._names: dict[int, str] = {}
+        self._undescribed: set[int] = set()
+        """Threads that the next `drain` describes, with these names."""
         self._unnamed: set[int] = set()
         """Threads whose names in Python were not found, so that they are looked for once more."""
+        self._is_described = False
         self._torn = 0
         self._forget()
         self._first = True
@@ -103,6 +107,7 @@ class ProcessSamples:
         while result == _NEW_FRAMES:
             result = self._sampler.run(max(end - time.monotonic_ns(), 0))
             self._interned.add_frames(self._sampler.take_frames())
+            self._read_names()  # A thread with new frames may end before the next `drain`.
         return result != _GONE
 
     @property
@@ -188,19 +193,13 @@ class ProcessSamples:
 
     def _new_threads(self) -> bytes:
         """Return a packet with the names of new threads, and of the process at first."""
-        try:
-            tids = {int(name) for name in os.listdir(f"/proc/{self.pid}/task")}
-        except OSError:
-            return b""
-        new, known = tids - self._threads, bool(self._threads)
-        if not (new | self._unnamed):
-            return b""
-        names = read_thread_names(self._process, self._reader)
-        described = new | (self._unnamed & names.keys())
-        self._unnamed = new - names.keys()
-        self._threads |= new
+        self._read_names()
+        described, self._undescribed = self._undescribed, set()
+        names, self._names = self._names, {}
+        self._unnamed &= described
         if not described:
             return b""
+        known, self._is_described = self._is_described, True
         tree = ProcessTree(
             processes=[] if known or self._names_itself() else [self._described_process()],
             threads=[
@@ -213,6 +212,21 @@ class ProcessSamples:
         return self._framed(
             TracePacket(timestamp=boottime_ns(), timestamp_clock_id=BOOTTIME, process_tree=tree)
         )
+
+    def _read_names(self) -> None:
+        """Read the names of threads that are new, or had none when they were new."""
+        try:
+            tids = {int(name) for name in os.listdir(f"/proc/{self.pid}/task")}
+        except OSError:
+            return
+        new = tids - self._threads
+        if not (new | self._unnamed):
+            return
+        names = read_thread_names(self._process, self._reader)
+        self._undescribed |= new | (self._unnamed & names.keys())
+        self._unnamed = (self._unnamed | new) - names.keys()
+        self._threads |= new
+        self._names.update(names)
 
     def _described_process(self) -> ProcessTree.Process:
         cmdline, stat = proc_files.words(self.pid, "cmdline"), proc_files.stat(self.pid)
