@@ -257,6 +257,24 @@ def test_forked_children_are_recorded_with_auto_detail(folder: Path) -> None:
     assert sum(s.name == "in_parent" for s in trace.slices) == 1
 
 
+def test_last_call_before_the_end_of_a_recording_is_shown(folder: Path) -> None:
+    script = folder / "last_calls.py"
+    script.write_text(
+        "import sys, time\n"
+        "from stretto import _native\n"
+        "hooks = sys.modules['stretto._pyhooks']\n"
+        "def waits():\n    time.sleep(0.02)\n"  # sleep: the call takes this time
+        "for _ in range(30):\n"
+        "    waits()\n"
+        "    _native.call_untraced(hooks.suspend)\n"  # as the end of a recording does
+        "    hooks.resume()\n"
+    )
+    trace = Trace(record(folder / "last_calls.pftrace", "--auto", str(script)))
+    waits = [s for s in trace.slices if s.name == "time.sleep"]
+    assert waits
+    assert [trace.names_above(s)[:1] for s in waits] == [["waits"]] * len(waits)
+
+
 @needs_events
 def test_c_function_that_a_thread_starts_with_is_shown_if_it_blocks(
     folder: Path, oracle: Any

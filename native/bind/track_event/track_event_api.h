@@ -59,7 +59,8 @@ struct st_track_event_api {
                      PyObject* type, uint64_t thread_time_us);
   /* Three functions that write a BEGIN, an END and an instant event.  The event
    * has arguments, happened earlier, and is on the track of any thread.
-   * `subject` is a code object, or the name of the slice. */
+   * `subject` is a code object, or the name of the slice.  They write inside
+   * untraced calls, too: a call of the program may become known only there. */
   uint32_t (*begin_past)(PyObject* category, PyObject* subject, uint32_t except,
                          const struct st_past_event* event);
   void (*end_past)(uint32_t mask, uint32_t start_counter,

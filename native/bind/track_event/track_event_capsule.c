@@ -56,7 +56,7 @@ static uint32_t api_take_traced(PyObject* code) {
 static inline uint32_t begin_code(CategoryObject* c, PyObject* code,
                                   uint32_t mask, uint64_t timestamp,
                                   uint64_t thread_time_us) {
-  if (!mask || UNLIKELY(st_untraced_depth))
+  if (!mask)
     return 0;
   struct thread_sequence* s = only_sequence(st_thread, mask);
   uint64_t time = timestamp ? timestamp : st_fast_now();
@@ -77,6 +77,8 @@ static inline uint32_t begin_code(CategoryObject* c, PyObject* code,
 static uint32_t api_begin_code(PyObject* category, PyObject* code,
                                uint64_t timestamp, uint32_t except) {
   CategoryObject* c = (CategoryObject*)category;
+  if (UNLIKELY(st_untraced_depth))
+    return 0;
   if (UNLIKELY(!timestamp && is_traced(code)))
     except |= api_take_traced(code);
   return begin_code(c, code, category_mask(c) & ~except, timestamp, 0);
