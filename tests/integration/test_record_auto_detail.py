@@ -207,7 +207,21 @@ def test_garbage_collection_is_inside_the_calls_that_contain_it(folder: Path, or
     assert trace.query("select count(*) from slice where name = 'garbage collection'") != [(0,)]
 
 
-@pytest.mark.parametrize("options", [(), ("--no-functions",)])
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param(
+            (),
+            marks=pytest.mark.xfail(
+                sys.version_info < (3, 12),
+                reason="CPython 3.11: functions that samples find may overlap with steps: then the "
+                "END of one closes the other",
+                strict=False,
+            ),
+        ),
+        ("--no-functions",),
+    ],
+)
 def test_only_long_steps_of_tasks_are_shown(
     folder: Path, oracle: Any, options: tuple[str, ...]
 ) -> None:
