@@ -29,27 +29,14 @@ import tempfile
 import time
 from pathlib import Path
 from statistics import median
-from typing import NamedTuple
+
+from _row import Row
 
 INTERVALS = {"64k": (64 << 10, 1.05), "4k": (4 << 10, 1.10)}
 PAIRS = 40
 """Runs of the work in each state, in a round."""
 WORK = 40
 """Repetitions of the program's work in a process of a peer."""
-
-
-class Row(NamedTuple):
-    """A row of the table."""
-
-    name: str
-    ours: float
-    peer: float
-    unit: str
-
-    def as_json(self) -> str:
-        ratio = round(self.ours / self.peer, 3) if self.peer else 0.0
-        figures = {"ours": round(self.ours, 4), "peer": round(self.peer, 4)}
-        return json.dumps({"name": self.name, **figures, "unit": self.unit, "ratio": ratio})
 
 
 # --- the program

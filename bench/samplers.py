@@ -25,7 +25,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import math
 import os
 import random
@@ -39,7 +38,9 @@ import time
 import zlib
 from pathlib import Path
 from statistics import mean, median, stdev
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from _row import Row
 
 from stretto.protos.trace import Trace
 
@@ -56,20 +57,6 @@ BLOCK_S = 0.25
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 LIMITS = {"1000hz": 1.01, "10000hz": 1.02}
 SECONDS = 3.0
-
-
-class Row(NamedTuple):
-    """A row of the table."""
-
-    name: str
-    ours: float
-    peer: float
-    unit: str
-
-    def as_json(self) -> str:
-        ratio = round(self.ours / self.peer, 3) if self.peer else 0.0
-        figures = {"ours": round(self.ours, 4), "peer": round(self.peer, 4)}
-        return json.dumps({"name": self.name, **figures, "unit": self.unit, "ratio": ratio})
 
 
 def place(pid: int, *, first: bool) -> None:

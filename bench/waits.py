@@ -27,7 +27,9 @@ import time
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from _row import Row
 
 import stretto
 from stretto._pyhooks import start_lock_waits, stop_lock_waits
@@ -58,20 +60,6 @@ SUMS = """
     select thread.name as kind, sum(slice.dur) as ns
     from slice join thread_track on slice.track_id = thread_track.id join thread using (utid)
     where slice.name in ({names}) and thread.name = {kind} group by 1"""
-
-
-class Row(NamedTuple):
-    """A row of the table."""
-
-    name: str
-    ours: float
-    peer: float
-    unit: str
-
-    def as_json(self) -> str:
-        ratio = round(self.ours / self.peer, 3) if self.peer else 0.0
-        figures = {"ours": round(self.ours, 3), "peer": round(self.peer, 3)}
-        return json.dumps({"name": self.name, **figures, "unit": self.unit, "ratio": ratio})
 
 
 def deviations() -> Iterator[Row]:
