@@ -42,7 +42,7 @@ def _location(field: str) -> str:
 
 _INSTALLED = " ".join(f"and file not glob '*{folder}*'" for folder in INSTALLED_FOLDERS)
 FUNCTIONS_SQL = f"""\
-select id, name as function, count() as calls, round(max(dur)/1e6,1) as longest_ms,
+select id, name as function, count() as slices, round(max(dur)/1e6,1) as longest_ms,
 round(sum(dur-inside)/1e6,1) as self_ms,
 replace(file,rtrim(file,replace(file,'/','')),'')||':'||line as place,
 id as slice_id, ts, dur, track_id
@@ -52,8 +52,9 @@ from (select s.*, ifnull(i.inside,0) as inside,
 where category='python.functions' and dur>0)
 where line>1 and file not glob '<*' {_INSTALLED}
 group by name, file, line order by longest_ms desc limit 100""".replace("\n", " ")
-"""The own functions by their longest calls. The column `id` is a link to the longest call: the UI
-makes it one in rows that have `slice_id`, `ts`, `dur` and `track_id`."""
+"""The own functions by their longest calls. The trace doesn't have the number of calls of functions
+that auto detail has switched off, so slices are counted. The column `id` is a link to the longest
+call: the UI makes it one in rows that have `slice_id`, `ts`, `dur` and `track_id`."""
 
 
 class FirstView(NamedTuple):

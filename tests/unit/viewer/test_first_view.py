@@ -6,6 +6,7 @@ import json
 import re
 import zlib
 
+from stretto.analysis import TraceProcessor
 from stretto.protos.trace import (
     InternedData,
     LogMessage,
@@ -160,6 +161,13 @@ def test_all_of_a_large_trace_is_visible() -> None:
     start = trace(*call("import pandas", 0, 60, file=PANDAS), *call("main", 70, 100))
     assert first_view(start, whole=True).visible is not None
     assert first_view(start, whole=False).visible is None
+
+
+def test_table_of_own_functions_counts_slices() -> None:
+    packets = trace(*call("sell", 0, 5), *call("sell", 5, 15), *call("get", 20, 30, file=PANDAS))
+    with TraceProcessor(packets, engine="sqlite") as processor:
+        (row,) = processor.query(FUNCTIONS_SQL)
+    assert (row.function, row.slices, row.longest_ms, row.place) == ("sell", 2, 10, "shop.py:7")
 
 
 def test_trace_without_own_functions_has_no_table() -> None:
