@@ -11,6 +11,10 @@ if TYPE_CHECKING:
 
 LEFT_OUT = "left out: "
 """Marks the reasons for missing events that are no problem: an option or a limit left them out."""
+FEWER_EVENTS = "(--exclude leaves out functions, so that there are fewer events)"
+"""The advice for too many events. It holds for every detail, unlike `--min-duration`."""
+TOO_LATE = f"missing: later events of the same thread were already in the file {FEWER_EVENTS}"
+"""What happened to chunks that a streamed buffer refused."""
 MAX_LINES = 10
 """The largest number of lines per title; further ones are only counted."""
 
@@ -31,13 +35,18 @@ def size_text(count: int) -> str:
 def _overwritten(count: int, kept: str, *, streamed: bool) -> str:
     if streamed:
         return (
-            f"{size_text(count)} were overwritten before they were written to the file "
-            "(a larger --buffer holds more, --exclude or --min-duration reduces the events)"
+            f"{size_text(count)} of events were overwritten before they were written to the file, "
+            f"and are missing {FEWER_EVENTS}"
         )
     return (
         f"the ring wrapped: {kept}the oldest {size_text(count)} were overwritten "
         "(a larger --buffer keeps more, --full all)"
     )
+
+
+def _counted(count: int, noun: str, text: str) -> str:
+    first, *rest = noun.split(" ", 1)
+    return " ".join([plural(count, first), *rest, "was" if count == 1 else "were", text])
 
 
 def kept_text(first_ns: int, end_ns: int, seconds: float) -> str:
@@ -54,7 +63,7 @@ def losses(
     if contents and contents.drops:
         lines.append(
             f"{plural(contents.drops, 'gap')}: the program wrote faster than could be collected "
-            "(--exclude or --min-duration reduces the events)"
+            f"{FEWER_EVENTS}"
         )
     buffers = stats.buffer_stats
     if overwritten := sum(buffer.bytes_overwritten for buffer in buffers):
@@ -62,14 +71,14 @@ def losses(
     # A ring refuses chunks that are older than those it has overwritten, such as the chunk of an
     # idle thread: they are part of what was overwritten.
     too_late = sum(buffer.chunks_discarded for buffer in buffers) if streamed else 0
-    for count, text in (
-        (sum(buffer.trace_writer_packet_loss for buffer in buffers), "packets were cut short"),
-        (too_late, "chunks came too late"),
-        (sum(buffer.abi_violations for buffer in buffers), "chunks were malformed"),
-        (stats.invalid_packets, "packets were invalid"),
+    for count, noun, text in (
+        (sum(buffer.trace_writer_packet_loss for buffer in buffers), "packet", "cut short"),
+        (too_late, "chunk of events", TOO_LATE),
+        (sum(buffer.abi_violations for buffer in buffers), "chunk", "malformed"),
+        (stats.invalid_packets, "packet", "invalid"),
     ):
         if count:
-            lines.append(f"{count:,} {text}")
+            lines.append(_counted(count, noun, text))
     return lines
 
 

@@ -45,13 +45,50 @@ def test_refused_chunks_of_a_ring_are_no_further_loss():
     assert losses(None, stats, streamed=False) == []
 
 
-@pytest.mark.parametrize("streamed", [False, True])
-def test_streaming_is_advised_only_for_ring_buffers(streamed):
+def test_a_larger_buffer_is_advised_only_for_ring_buffers():
     stats = TraceStats(buffer_stats=[TraceStats.BufferStats(bytes_overwritten=2048)])
-    (line,) = losses(None, stats, streamed=streamed)
-    assert "2.0 KiB" in line
-    assert "--buffer" in line
-    assert ("--full" in line) is not streamed
+    (ring,) = losses(None, stats, streamed=False)
+    (file,) = losses(None, stats, streamed=True)
+    for word, in_ring, in_file in (
+        ("2.0 KiB", True, True),
+        ("--buffer", True, False),
+        ("--full", True, False),
+    ):
+        assert (word in ring) is in_ring
+        assert (word in file) is in_file
+
+
+def test_losses_of_a_file_advise_only_options_that_every_detail_has():
+    contents = Contents()
+    contents.drops = 1
+    buffer = TraceStats.BufferStats(bytes_overwritten=2048, chunks_discarded=1)
+    lines = losses(contents, TraceStats(buffer_stats=[buffer]), streamed=True)
+    assert all("--exclude" in line for line in lines)
+    assert not any("--min-duration" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("count", "words"),
+    [
+        (1, ["1 packet was", "1 chunk of events was missing", "1 chunk was", "1 packet was"]),
+        (
+            2,
+            [
+                "2 packets were",
+                "2 chunks of events were missing",
+                "2 chunks were",
+                "2 packets were",
+            ],
+        ),
+    ],
+)
+def test_losses_have_singular_and_plural_words(count, words):
+    buffer = TraceStats.BufferStats(
+        trace_writer_packet_loss=count, chunks_discarded=count, abi_violations=count
+    )
+    stats = TraceStats(buffer_stats=[buffer], invalid_packets=count)
+    lines = losses(None, stats, streamed=True)
+    assert [line[: len(word)] for line, word in zip(lines, words, strict=True)] == words
 
 
 def test_summary_contains_counts_and_at_most_ten_reasons():
