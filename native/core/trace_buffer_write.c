@@ -229,14 +229,16 @@ static bool rewrite(struct st_trace_buffer* b, struct st_record* r,
 /* Handles the re-commit of a scraped chunk that has a record.  The chunk's new
  * fragments are usually written into this record.  But if the record was read
  * to its end, the record would soon be overwritten.  Then the new fragments are
- * added as another record, at the write position. */
+ * added as another record, at the write position.  In a streamed buffer this
+ * holds for a chunk that is scraped again, too: when the ring wraps, the record
+ * of a slow writer is the oldest, and would be overwritten before it is read. */
 static bool recommit(struct st_trace_buffer* b, struct st_sequence* s,
                      uint32_t number, const struct st_chunk_copy* c,
                      const uint8_t* copy, const struct st_fragments* f) {
   struct st_record* r = st_record_at(&b->index, number);
   if (!may_become(b, r, chunk_flags(c), f))
     return violation(b);
-  bool relocates = b->policy == ST_RING && c->complete &&
+  bool relocates = b->policy == ST_RING && (c->complete || st_is_streamed(b)) &&
                    (r->flags & ST_RECORD_INCOMPLETE) && r->read == r->end &&
                    f->end > r->end && number == s->first;
   if (!relocates)
@@ -259,14 +261,15 @@ static void note_abort(struct st_trace_buffer* b, struct st_sequence* s) {
 }
 
 /* Returns whether the chunk is the one that was read last from a streamed
- * buffer, with the same data: a scraped chunk of an idle thread, scraped again.
- * In other buffers such a chunk counts as discarded, as in Perfetto. */
+ * buffer, with the same data: a scraped chunk of an idle thread, scraped again,
+ * or a complete chunk that was scraped and read before its commit arrived.  In
+ * other buffers such a chunk counts as discarded, as in Perfetto. */
 static bool was_streamed(const struct st_trace_buffer* b,
                          const struct st_sequence* s,
                          const struct st_chunk_copy* c,
                          const struct st_fragments* f) {
-  return st_is_streamed(b) && (s->flags & ST_SEQUENCE_MAY_GROW) &&
-         c->chunk_id == s->last_id && f->end == s->last_end;
+  return st_is_streamed(b) && c->chunk_id == s->last_id &&
+         f->end == s->last_end;
 }
 
 /* Returns whether later chunks of the sequence were read or evicted before this

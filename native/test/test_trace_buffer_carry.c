@@ -58,6 +58,48 @@ static void chunk_of_an_idle_writer_may_be_scraped_again(void) {
   end(b);
 }
 
+/* The service scrapes a chunk whose commit is on its way.  The reader is faster
+ * than the commit. */
+static void complete_chunk_may_be_committed_after_it_was_scraped_and_read(
+    void) {
+  struct st_trace_buffer* b = streamed();
+  for (int i = 0; i < 2; i++) {
+    chunk(1, 1, 0);
+    add(10, 'a');
+    CHECK(commit(b));
+    begin_read(b);
+    if (i == 0)
+      expect(b, 10, 'a');
+    expect_nothing(b);
+  }
+  CHECK_EQ(stats_of(b).chunks_discarded, 0);
+  end(b);
+}
+
+/* The chunk of a slow writer is scraped when each other writer has filled a
+ * chunk.  Its record is the oldest of the ring when the ring wraps. */
+static void growth_of_a_slow_writer_is_not_overwritten(void) {
+  struct st_trace_buffer* b = streamed();
+  enum { STEPS = 2 * SIZE / FLOOD };
+  for (int i = 0; i < STEPS; i++) {
+    chunk(1, 1, 0);
+    for (int k = 0; k <= i; k++)
+      add(10, 'a');
+    pad_to(4000);
+    CHECK(scrape(b));
+    CHECK(commit_one(b, 9, (uint32_t)i, FLOOD, 'z'));
+    begin_read(b);
+    struct st_packet p;
+    int own = 0;
+    while (st_trace_buffer_read_packet(b, &p))
+      own += p.writer_id == 1;
+    CHECK_EQ(own, 1);
+  }
+  CHECK_EQ(stats_of(b).chunks_overwritten, 0);
+  CHECK_EQ(stats_of(b).chunks_discarded, 0);
+  end(b);
+}
+
 static void begin_packet_in_chunk_0(struct st_trace_buffer* b) {
   chunk(1, 1, 0);
   flags(LAST_CONTINUES);
@@ -213,6 +255,8 @@ static void packets_of_many_writers_are_kept_until_they_are_complete(void) {
 
 int main(void) {
   RUN(chunk_of_an_idle_writer_may_be_scraped_again);
+  RUN(complete_chunk_may_be_committed_after_it_was_scraped_and_read);
+  RUN(growth_of_a_slow_writer_is_not_overwritten);
   RUN(record_with_half_a_packet_is_moved);
   RUN(moved_chunk_can_be_patched);
   RUN(ring_without_a_stream_overwrites_waiting_records);
