@@ -1,6 +1,7 @@
 #include "slice_totals.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* The table of slices. */
 struct slices {
@@ -74,6 +75,43 @@ static void assign_groups(struct st_slice_totals* t, struct work* w,
     }
     w->group_of[row] = *group - 1;
     t->groups.data[*group - 1].count++;
+  }
+}
+
+static bool is_key(const struct st_storage* s, struct st_cell cell,
+                   const char* key) {
+  size_t size = 0;
+  const char* text =
+      cell.valid ? st_string_text(&s->strings, (st_string)cell.i, &size) : NULL;
+  return text && size == strlen(key) && memcmp(text, key, size) == 0;
+}
+
+/* Returns the file name in an argument set; 0 if it has none.  The location is
+ * interned in the packets of the sequence, or inside the event. */
+static st_string find_file(const struct st_storage* s, uint32_t set) {
+  const struct st_table* t = &s->tables[ST_ARGS_TABLE];
+  for (uint32_t row = set; row < t->rows; row++) {
+    if (st_table_get(t, row, ST_ARGS_arg_set_id).i != set)
+      break;
+    struct st_cell key = st_table_get(t, row, ST_ARGS_key);
+    if (is_key(s, key, "source.file_name") ||
+        is_key(s, key, "source_location.file_name"))
+      return (st_string)st_table_get(t, row, ST_ARGS_string_value).i;
+  }
+  return 0;
+}
+
+/* Finds the files of functions, in one argument set of most of them. */
+static void find_files(struct st_slice_totals* t, const struct work* w,
+                       const struct st_storage* s) {
+  for (uint32_t row = 0; row < w->slices.rows; row++) {
+    struct st_slice_total* group = &t->groups.data[w->group_of[row]];
+    if (group->file)
+      continue;
+    struct st_cell set =
+        st_table_get(w->slices.table, row, ST_SLICE_arg_set_id);
+    if (set.valid)
+      group->file = find_file(s, (uint32_t)set.i);
   }
 }
 
@@ -255,6 +293,8 @@ bool st_slice_totals(struct st_slice_totals* totals, const struct st_storage* s,
     work->last_cpu = st_memory_new((size_t)tracks * sizeof(int64_t));
     work->durations = st_memory_new((size_t)table->rows * sizeof(int64_t));
     assign_groups(totals, work, by);
+    if (by == ST_BY_FUNCTION)
+      find_files(totals, work, s);
     find_last_cpu(work, tracks);
     add_times(totals, work, tracks);
     add_percentiles(totals, work);

@@ -4,7 +4,7 @@
  * to the group, so that recursion counts once.  The self time of a slice is its
  * duration without the slices directly inside.  Unfinished slices last until
  * the end of the trace; their CPU time until the last one that the trace has of
- * their thread.
+ * their thread.  A function has the source file of its first slice that has one.
  */
 #pragma once
 
@@ -14,6 +14,7 @@ enum st_grouping { ST_BY_FUNCTION, ST_BY_CATEGORY, ST_BY_TRACK };
 
 struct st_slice_total {
   st_string category, name; /* 0 if the grouping doesn't have them. */
+  st_string file;           /* The source file of a function; 0 if unknown. */
   uint32_t track, count;
   int64_t total, self, p50, p90, p99, max;
   int64_t cpu; /* CPU time of the slices in `total`, where it is known. */

@@ -61,10 +61,58 @@ static void percentiles_are_those_of_the_sorted_durations(void) {
   }
 }
 
+static void add_call(struct st_storage* s, const char* name,
+                     struct st_cell args) {
+  struct st_cell cells[ST_SLICE_COLUMNS] = {
+      [ST_SLICE_ts] = st_int(0),
+      [ST_SLICE_dur] = st_int(5),
+      [ST_SLICE_track_id] = st_int(0),
+      [ST_SLICE_name] = st_text(st_intern(s, name)),
+      [ST_SLICE_depth] = st_int(0),
+      [ST_SLICE_arg_set_id] = args,
+  };
+  st_table_add(&s->tables[ST_SLICE_TABLE], cells);
+}
+
+static void add_arg(struct st_storage* s, int64_t set, const char* key,
+                    const char* value) {
+  struct st_cell cells[ST_ARGS_COLUMNS] = {
+      [ST_ARGS_arg_set_id] = st_int(set),
+      [ST_ARGS_key] = st_text(st_intern(s, key)),
+      [ST_ARGS_string_value] = st_text(st_intern(s, value)),
+  };
+  st_table_add(&s->tables[ST_ARGS_TABLE], cells);
+}
+
+static void functions_have_the_file_of_their_first_location(void) {
+  struct st_storage s;
+  struct st_slice_totals totals = {0};
+  st_storage_init(&s);
+  add_arg(&s, 0, "debug.size", "large");
+  add_arg(&s, 1, "debug.size", "small");
+  add_arg(&s, 1, "source.file_name", "shop.py");
+  add_arg(&s, 3, "source_location.file_name", "stock.py");
+  add_call(&s, "sell", st_int(0));
+  add_call(&s, "sell", st_int(1));
+  add_call(&s, "sell", st_int(3));
+  add_call(&s, "count", st_int(3));
+  add_call(&s, "sleep", (struct st_cell){0});
+  add_call(&s, "size", st_int(0));
+  CHECK(st_slice_totals(&totals, &s, ST_BY_FUNCTION));
+  CHECK_EQ(totals.groups.size, 4);
+  CHECK_EQ(totals.groups.data[0].file, st_intern(&s, "shop.py"));
+  CHECK_EQ(totals.groups.data[1].file, st_intern(&s, "stock.py"));
+  CHECK_EQ(totals.groups.data[2].file, 0);
+  CHECK_EQ(totals.groups.data[3].file, 0);
+  st_slice_totals_free(&totals);
+  st_storage_free(&s);
+}
+
 int main(void) {
   jmp_buf place;
   st_memory_catch(&place);
   CHECK_EQ(setjmp(place), 0);
   RUN(percentiles_are_those_of_the_sorted_durations);
+  RUN(functions_have_the_file_of_their_first_location);
   return 0;
 }

@@ -1022,12 +1022,16 @@ class TraceImporter:
     def slice_totals(
         self, grouping: Literal["function", "category", "track"], /
     ) -> tuple[
-        int, int, list[tuple[str | None, str | None, int, int, int, int, int, int, int, int, int]]
+        int,
+        int,
+        list[
+            tuple[str | None, str | None, int, int, int, int, int, int, int, int, int, str | None]
+        ],
     ]:
         """Return the first and last timestamp, and the totals of groups of slices.
 
         A row has category, name, track, count, total, self, p50, p90, p99, maximum and CPU time,
-        in ns. The total counts recursion once.
+        in ns, and the source file of a function. The total counts recursion once.
         """
 
     def slice_arguments(self, name: str, /) -> list[tuple[int, dict[str, Any]]]:

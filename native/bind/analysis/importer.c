@@ -244,22 +244,28 @@ static PyObject* rows(PyObject* object, PyObject* name) {
   return Py_BuildValue("NN", names, list);
 }
 
+/* Returns a string; None for the placeholder of no string. */
+static PyObject* optional_text(const struct st_string_pool* pool,
+                               st_string text) {
+  return text ? text_object(pool, text) : Py_NewRef(Py_None);
+}
+
 static PyObject* total_object(const struct st_string_pool* pool,
                               const struct st_slice_total* total) {
-  PyObject* category =
-      total->category ? text_object(pool, total->category) : Py_NewRef(Py_None);
-  PyObject* name =
-      total->name ? text_object(pool, total->name) : Py_NewRef(Py_None);
-  if (!category || !name) {
+  PyObject* category = optional_text(pool, total->category);
+  PyObject* name = optional_text(pool, total->name);
+  PyObject* file = optional_text(pool, total->file);
+  if (!category || !name || !file) {
     Py_XDECREF(category);
     Py_XDECREF(name);
+    Py_XDECREF(file);
     return NULL;
   }
-  return Py_BuildValue("NNIILLLLLLL", category, name, (unsigned)total->track,
+  return Py_BuildValue("NNIILLLLLLLN", category, name, (unsigned)total->track,
                        (unsigned)total->count, (long long)total->total,
                        (long long)total->self, (long long)total->p50,
                        (long long)total->p90, (long long)total->p99,
-                       (long long)total->max, (long long)total->cpu);
+                       (long long)total->max, (long long)total->cpu, file);
 }
 
 static PyObject* totals_object(const struct st_string_pool* pool,

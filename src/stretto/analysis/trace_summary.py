@@ -10,7 +10,7 @@ from stretto.analysis.thread_times import ThreadTimes, thread_times
 from stretto.analysis.trace_tables import UNREAD, statistics, table_rows
 from stretto.analysis.unexpected_tests import CATEGORY as TESTS
 from stretto.analysis.unexpected_tests import unexpected_tests
-from stretto.base.installed_code import NOT_OWN_CODE, ONLY_OWN_CODE
+from stretto.base.installed_code import NOT_OWN_CODE, ONLY_OWN_CODE, is_own_function
 
 if TYPE_CHECKING:
     from typing import Any
@@ -33,8 +33,9 @@ class Times(NamedTuple):
     """The number and the times of a group of slices, in ns.
 
     `total` counts recursion once; `self` leaves out the slices inside. `cpu` is the CPU time of the
-    slices in `total`, as far as the trace has it. `thread` has the times of a lane's thread, slices
-    or not, if the trace has them.
+    slices in `total`, as far as the trace has it. `file` is the source file of a function; C
+    functions have none. `thread` has the times of a lane's thread, slices or not, if the trace has
+    them.
     """
 
     category: str
@@ -47,6 +48,7 @@ class Times(NamedTuple):
     p99: int
     max: int
     cpu: int
+    file: str = ""
     thread: ThreadTimes | None = None
 
 
@@ -57,6 +59,7 @@ class Summary(NamedTuple):
         seconds: The time from the first to the last event.
         recorded_ns: The start and the end of the recording; None if the trace doesn't have them.
         functions: Function calls, by self time; empty without such slices.
+        own_functions: Those of the program's own functions, by total time.
         slices: Slices of other categories, by total time.
         categories: All slices by category; instants are slices of 0 ns.
         lanes: Threads and other tracks; `category` is the process, `name` the thread or track.
@@ -71,6 +74,7 @@ class Summary(NamedTuple):
     seconds: float
     recorded_ns: tuple[int, int] | None
     functions: list[Times]
+    own_functions: list[Times]
     slices: list[Times]
     categories: list[Times]
     lanes: list[Times]
@@ -83,8 +87,8 @@ class Summary(NamedTuple):
 
 
 def _times(row: tuple[Any, ...]) -> Times:
-    category, name, _, *numbers = row
-    return Times(category or "", name or "", *numbers)
+    category, name, _, *numbers, file = row
+    return Times(category or "", name or "", *numbers)._replace(file=file or "")
 
 
 def _lane_names(
@@ -113,6 +117,7 @@ def summarize(importer: _native.TraceImporter) -> Summary:
     first, end, functions = importer.slice_totals("function")
     by_name = [_times(row) for row in functions]
     calls = [times for times in by_name if times.category == FUNCTIONS and times.max]
+    own = [times for times in calls if is_own_function(times.name, times.file)]
     others = [times for times in by_name if times.category != FUNCTIONS and times.total]
     names = _lane_names(importer)
     lanes = [
@@ -130,6 +135,7 @@ def summarize(importer: _native.TraceImporter) -> Summary:
         seconds=(end - first) / 1e9,
         recorded_ns=(started, disabled) if started and disabled else None,
         functions=sorted(calls, key=lambda times: -times.self),
+        own_functions=sorted(own, key=lambda times: -times.total),
         slices=sorted(others, key=lambda times: -times.total),
         categories=sorted(categories, key=lambda times: -times.total),
         lanes=sorted(lanes, key=lambda times: -times.total),

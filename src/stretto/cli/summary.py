@@ -182,14 +182,28 @@ def _facts(contents: Contents, found: Summary) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _by_language(functions: list[Times]) -> tuple[list[Times], list[Times]]:
+    """Return the functions in Python and those in C, which have no source file.
+
+    In a trace without source files they can't be told apart: all are in the first list.
+    """
+    python = [times for times in functions if times.file]
+    if not python:
+        return functions, []
+    return python, [times for times in functions if not times.file]
+
+
 def _as_text(contents: Contents, found: Summary, limit: int) -> str:
-    by_total = sorted(found.functions, key=lambda times: -times.total)
+    python, in_c = _by_language(found.functions)
+    by_total = sorted(python, key=lambda times: -times.total)
     named = _named(found.functions)
     of_category = {"category": lambda t: t.category}
     return _facts(contents, found) + "".join(
         [
-            _table("Functions by self time", found.functions, limit, named),
+            _table("Own functions", found.own_functions, limit, named),
+            _table("Functions by self time", python, limit, named),
             _table("Functions by total time", by_total, limit, named),
+            _table("C functions, waits among them", in_c, limit, named),
             _table(
                 "Slices of other categories",
                 found.slices,
@@ -243,6 +257,7 @@ def _as_json(contents: Contents, found: Summary, limit: int | None) -> str:
         "losses": losses(contents, _trace_stats(found), kept, streamed=streamed)
         + found.not_followed,
         "unread": _unread(found),
+        "own_functions": _objects(found.own_functions, limit),
         "functions": _objects(found.functions, limit),
         "slices": _objects(found.slices, limit),
         "categories": _objects(found.categories, limit),

@@ -52,6 +52,13 @@ class Chart(NamedTuple):
 def _charts(found: Summary) -> list[Chart]:
     return [
         Chart(
+            "Own functions",
+            "dark: self time; light: with the functions that they call",
+            found.own_functions,
+            lambda t: t.self,
+            lambda t: t.total,
+        ),
+        Chart(
             "Functions",
             "dark: self time; light: with the functions that they call",
             found.functions,

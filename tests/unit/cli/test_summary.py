@@ -10,7 +10,13 @@ import pytest
 import stretto
 from stretto.analysis import trace_summary
 from stretto.cli.main import main
-from stretto.protos.trace import Trace, TracePacket
+from stretto.protos.trace import (
+    SourceLocation,
+    Trace,
+    TracePacket,
+    TrackDescriptor,
+    TrackEvent,
+)
 from tests.support.recorded_events import record
 
 functions = stretto.Category("test.functions")
@@ -124,6 +130,62 @@ def test_unreadable_trace_is_an_error(
         path.write_bytes(content)
     assert main(["summary", str(path)]) == status
     assert complaint in capsys.readouterr().err
+
+
+def calls_with_files() -> bytes:
+    """Return a trace where a script calls its own function, an installed one, and one in C."""
+    shop, installed = "/home/me/shop.py", "/usr/lib/python3.12/site-packages/orders.py"
+    files = {"shop.py": shop, "sell": shop, "orders.get": installed, "time.sleep": ""}
+    kinds = TrackEvent.Type
+    events = [
+        TrackEvent(
+            type=kinds.TYPE_SLICE_BEGIN,
+            track_uuid=1,
+            name=name,
+            categories=["test.functions"],
+            source_location=SourceLocation(file_name=file, line_number=7) if file else None,
+        )
+        for name, file in files.items()
+    ]
+    events += [TrackEvent(type=kinds.TYPE_SLICE_END, track_uuid=1)] * len(files)
+    track = TracePacket(track_descriptor=TrackDescriptor(uuid=1, name="lane"))
+    packets = [
+        TracePacket(timestamp=1000 * number, track_event=event, trusted_packet_sequence_id=1)
+        for number, event in enumerate(events)
+    ]
+    return Trace(packet=[track, *packets]).encode()
+
+
+class TestOwnFunctions:
+    def test_own_functions_come_first_and_c_functions_last(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        summarize(calls_with_files(), tmp_path)
+        parts = capsys.readouterr().out.split("\n\n")
+        tables = {
+            title: [line.split()[-1] for line in rows.splitlines()[2:]]
+            for title, rows in zip(parts[1::2], parts[2::2], strict=True)
+            if "unctions" in title
+        }
+        assert list(tables.items()) == [
+            ("Own functions", ["sell"]),
+            ("Functions by self time", ["shop.py", "sell", "orders.get"]),
+            ("Functions by total time", ["shop.py", "sell", "orders.get"]),
+            ("C functions, waits among them", ["time.sleep"]),
+        ]
+
+    def test_json_lists_own_functions_and_all_functions(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        summarize(calls_with_files(), tmp_path, "--format", "json")
+        found = json.loads(capsys.readouterr().out)
+        assert [row["name"] for row in found["own_functions"]] == ["sell"]
+        assert {row["name"]: row["file"][-7:] for row in found["functions"]} == {
+            "shop.py": "shop.py",
+            "sell": "shop.py",
+            "orders.get": "ders.py",
+            "time.sleep": "",
+        }
 
 
 class TestPage:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from stretto.base.installed_code import is_installed
+from stretto.base.installed_code import is_body, is_own_function
 from stretto.cli.record.summary import plural, size_text
 
 TYPE_CHECKING = False
@@ -27,11 +27,6 @@ def time_text(nanoseconds: float) -> str:
     return f"{nanoseconds:.0f} ns"
 
 
-def is_body(name: str, file: str) -> bool:
-    """Whether the name of a function in this file is that of a module's body."""
-    return name.startswith("import ") or name in ("<module>", os.path.basename(file))
-
-
 class _Merged:
     """The calls and times of one function, summed over all processes."""
 
@@ -51,10 +46,9 @@ class _Merged:
         """Whether the function is the body of a module: such a body contains all other calls."""
         return is_body(self.function.name, self.function.file)
 
-    def is_installed(self) -> bool:
-        """Whether the function belongs to the standard library or an installed package."""
-        file = self.function.file
-        return file.startswith("<") or is_installed(file)
+    def is_own(self) -> bool:
+        """Whether the function is one of the program's own."""
+        return is_own_function(self.function.name, self.function.file)
 
     def text(self, nanoseconds: int) -> str:
         function = self.function
@@ -138,7 +132,7 @@ def detail_lines(result: RecordingResult) -> list[str]:
     ]
     functions = _merge(totals)
     inner = [function for function in functions if not function.is_body()]
-    own = [function for function in inner if not function.is_installed()]
+    own = [function for function in inner if function.is_own()]
     calling = "with what they call" if own else "with what they call, all installed"
     lines += _top("running in", functions, lambda f: f.own_ns)
     lines += _top(calling, own or inner, lambda f: f.total_ns)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 
+from stretto.base.installed_code import is_body
 from stretto.cli.attach import MODES
-from stretto.cli.record.detail_lines import TOP, is_body, time_text
+from stretto.cli.record.detail_lines import TOP, time_text
 from stretto.cli.record.summary import plural
 
 TYPE_CHECKING = False
