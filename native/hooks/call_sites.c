@@ -40,9 +40,9 @@ static bool sets_profile(PyObject* name) {
          PyUnicode_CompareWithASCIIString(name, "_setprofileallthreads") == 0;
 }
 
-/* Where calls are reported to us, a profile function that such a call installs
- * is told of the call's return, too, which it isn't without a recorder.  So
- * code that may install one reports none. */
+/* Code that may call sys.setprofile() doesn't report its calls.  While calls are
+ * reported, the new profile function gets an event for the return of
+ * sys.setprofile().  Without a recorder it gets none. */
 bool st_code_may_block(PyObject* code) {
   PyObject* names = ((PyCodeObject*)code)->co_names;
   PyObject* set = blocking_names();

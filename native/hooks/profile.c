@@ -28,6 +28,7 @@
 
 #include "hooks/call_stack.h"
 #include "hooks/code_filter.h"
+#include "hooks/coroutine_bounds.h"
 
 #include <internal/pycore_frame.h>
 
@@ -46,19 +47,47 @@ static bool is_left_out(PyObject* code) {
   return ST_UNLIKELY(st_hooks.some_foreign) && st_call_is_inner_foreign(code);
 }
 
-static void enter_frame(PyObject* code) {
-  if (st_code_accepted(code) && !is_left_out(code))
+static void note_begin(_PyInterpreterFrame* frame) {
+  PyCodeObject* code = frame->f_code;
+  if (st_code_suspends((PyObject*)code))
+    st_coroutine_step_begins(
+        (PyObject*)code, (uint64_t)(uintptr_t)frame, st_hooks.api->now(),
+        _PyInterpreterFrame_LASTI(frame) > code->_co_firsttraceable);
+}
+
+static bool is_suspended(_PyInterpreterFrame* frame) {
+  return frame->owner == FRAME_OWNED_BY_GENERATOR &&
+         _PyFrame_GetGenerator(frame)->gi_frame_state == FRAME_SUSPENDED;
+}
+
+/* `result` is what the step returns or yields. */
+static void note_end(_PyInterpreterFrame* frame, PyObject* result) {
+  PyObject* code = (PyObject*)frame->f_code;
+  if (st_code_suspends(code))
+    st_coroutine_step_ends(code, (uint64_t)(uintptr_t)frame,
+                           st_hooks.api->now(),
+                           is_suspended(frame) ? result : NULL);
+}
+
+static void enter_frame(PyFrameObject* frame) {
+  PyObject* code = code_of(frame);
+  if (st_code_accepted(code) && !is_left_out(code)) {
+    note_begin(frame->f_frame);
     st_call_stack_enter_code(code);
+  }
   if (ST_UNLIKELY(--calls_until_check == 0))
     st_backend_check();
 }
 
-static void leave_frame(PyObject* code) {
+static void leave_frame(PyFrameObject* frame, PyObject* result) {
+  PyObject* code = code_of(frame);
   if (is_left_out(code))
     return;
   if (st_call_stack_is_innermost(st_thread_stack, code) ||
-      st_code_accepted(code))
+      st_code_accepted(code)) {
+    note_end(frame->f_frame, result);
     st_call_stack_leave(code);
+  }
 }
 
 static bool calls_are_accepted(PyFrameObject* frame) {
@@ -76,10 +105,10 @@ static int on_event(PyObject* Py_UNUSED(self), PyFrameObject* frame, int what,
     return 0;
   switch (what) {
     case PyTrace_CALL:
-      enter_frame(code_of(frame));
+      enter_frame(frame);
       break;
     case PyTrace_RETURN:
-      leave_frame(code_of(frame));
+      leave_frame(frame, arg);
       break;
     case PyTrace_C_CALL:
       if (calls_are_accepted(frame))

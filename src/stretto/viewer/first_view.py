@@ -58,7 +58,7 @@ call: the UI makes it one in rows that have `slice_id`, `ts`, `dur` and `track_i
 
 
 class FirstView(NamedTuple):
-    """What the UI is told by the address.
+    """What the address tells the UI.
 
     Attributes:
         commands: Commands, as JSON, that it runs when it has loaded the trace; "" for none.
