@@ -20,7 +20,7 @@ from tests.support import grpc_processes  # noqa: E402
 
 CALLS = grpc_processes.CALLS
 ARROWS = """
-select o.name, i.name,
+select extract_arg(o.arg_set_id, 'debug.method'), extract_arg(i.arg_set_id, 'debug.method'),
        extract_arg(o.arg_set_id, 'debug.role') || ' ' || extract_arg(o.arg_set_id, 'debug.kind'),
        extract_arg(i.arg_set_id, 'debug.role') || ' ' || extract_arg(i.arg_set_id, 'debug.kind'),
        o.ts <= i.ts

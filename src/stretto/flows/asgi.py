@@ -11,8 +11,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stretto.base import rpc_hooks
-from stretto.flows.exchange import Exchange, key_of, stamp
+from stretto.flows.exchange import key_of, stamp
 from stretto.flows.own_frames import without_own_frames
+from stretto.flows.routes import server_end
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, MutableMapping
@@ -30,7 +31,8 @@ class FlowMiddleware:
     Args:
         app: The application.
         category: The category of the slices.
-        paths: Whether slices are named by method and path; else by the method alone.
+        paths: Whether slices are named by method and path; else by the method alone, or by the
+            route (see `stretto.flows.routes`).
     """
 
     def __init__(self, app: App, *, category: str = "http", paths: bool = True) -> None:
@@ -45,12 +47,9 @@ class FlowMiddleware:
         if not self._switch.enabled or scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        exchange = Exchange(
-            category=self._category,
-            service="http",
-            method=f"{scope['method']} {scope['path']}" if self._paths else scope["method"],
-            key=key_of(_texts(scope["headers"])),
-            is_server=True,
+        key = key_of(_texts(scope["headers"]))
+        exchange = server_end(
+            self._category, scope["method"], scope["path"] if self._paths else None, key
         )
 
         async def send_traced(message: MutableMapping[str, Any]) -> None:

@@ -8,14 +8,14 @@ Each library is wrapped when the program has imported it. Requests without a `tr
 header `x-stretto-flow`.
 
 Paths may hold names, ids and secrets, so no event has a path. A client's slice is named by method
-and host, a server's slice by the method. Inside the server's slice, the framework's route has a
-slice named by the route's template, `GET /users/{name}`.
+and host, a server's slice by the method and the template of the route, `GET /users/{name}`, or by
+the method alone if no framework knows the route (see `stretto.flows.routes`).
 """
 
 from __future__ import annotations
 
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial, wraps
 from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Any
@@ -23,11 +23,13 @@ from urllib.parse import urlsplit
 
 import stretto
 from stretto.base import rpc_hooks
+from stretto.flows import routes
 from stretto.flows.exchange import FLOW_HEADER, TRACEPARENT, Exchange, key_of, new_flow
 from stretto.flows.own_frames import without_own_frames
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, MutableMapping
+    from contextlib import AbstractContextManager
     from types import ModuleType
 
     Wire = Callable[[Any], object]
@@ -229,17 +231,17 @@ def _wire_werkzeug(module: Any) -> None:
 
 
 def _wire_starlette(module: Any) -> None:
-    category = stretto.Category(CATEGORY)
+    category = _await_routes()
 
     async def handle(original: Any, self: Any, scope: Any, *args: Any) -> None:
-        with category.slice(f"{scope.get('method', '')} {self.path}"):
+        with _in_route(category, scope.get("method", ""), self.path):
             await original(self, scope, *args)
 
     _around(module.Route, "handle", handle)
 
 
 def _wire_django(module: Any) -> None:
-    category = stretto.Category(CATEGORY)
+    category = _await_routes()
 
     def in_route(name: str, view: Any) -> Any:
         @wraps(view)
@@ -259,24 +261,37 @@ def _wire_django(module: Any) -> None:
     def resolve_request(original: Any, self: Any, request: Any) -> Any:
         match = original(self, request)
         view, args, kwargs = match
-        if not category.enabled:
+        route = f"/{match.route}"
+        if routes.found(route) or not category.enabled:
             return match
-        return in_route(f"{request.method} /{match.route}", view), args, kwargs
+        return in_route(f"{request.method} {route}", view), args, kwargs
 
     _around(module.BaseHandler, "resolve_request", resolve_request)
 
 
 def _wire_flask(module: Any) -> None:
-    category = stretto.Category(CATEGORY)
+    category = _await_routes()
 
     def dispatch_request(original: Any, *args: Any) -> Any:
         request = sys.modules["flask"].request
         if (rule := request.url_rule) is None:
             return original(*args)
-        with category.slice(f"{request.method} {rule.rule}"):
+        with _in_route(category, request.method, rule.rule):
             return original(*args)
 
     _around(module.Flask, "dispatch_request", dispatch_request)
+
+
+def _await_routes() -> stretto.Category:
+    routes.RoutedExchange.are_awaited = True
+    return stretto.Category(CATEGORY)
+
+
+def _in_route(
+    category: stretto.Category, method: str, route: str
+) -> AbstractContextManager[object]:
+    """Name the request's slice by the route, or return a slice if its server isn't wrapped."""
+    return nullcontext() if routes.found(route) else category.slice(f"{method} {route}")
 
 
 # --- gRPC

@@ -84,7 +84,7 @@ class TracedMethod:
     Args:
         category: The name of an existing category.
         service: The argument `service`.
-        method: The name of the slice, and the argument `method`.
+        method: The name of the slice, and the argument `method`. Replies are named `reply`.
     """
 
     def __init__(self, category: str, service: str, method: str) -> None:
@@ -93,8 +93,9 @@ class TracedMethod:
         self._steps: dict[str, EventTemplate] = {}
 
         def template(role: str, kind: int, *values: str) -> EventTemplate:
+            name, of_kind = ("reply" if kind == REPLY else method), KIND_NAMES[kind]
             return own.template(
-                method, *values, role=role, method=method, service=service, kind=KIND_NAMES[kind]
+                name, *values, role=role, method=method, service=service, kind=of_kind
             )
 
         self.sent_request = template("send", REQUEST, "incoming")

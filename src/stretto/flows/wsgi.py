@@ -19,13 +19,16 @@ from collections.abc import Sized
 from typing import TYPE_CHECKING
 
 from stretto.base import rpc_hooks
-from stretto.flows.exchange import FLOW_HEADER, TRACEPARENT, Exchange, key_of, stamp
+from stretto.flows.exchange import FLOW_HEADER, TRACEPARENT, key_of, stamp
 from stretto.flows.own_frames import without_own_frames
+from stretto.flows.routes import server_end
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Self
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+
+    from stretto.flows.exchange import Exchange
 
 
 _END = b"\0" * 2
@@ -38,7 +41,8 @@ class FlowMiddleware:
     Args:
         app: The application.
         category: The category of the slices.
-        paths: Whether slices are named by method and path; else by the method alone.
+        paths: Whether slices are named by method and path; else by the method alone, or by the
+            route (see `stretto.flows.routes`).
     """
 
     def __init__(self, app: WSGIApplication, *, category: str = "http", paths: bool = True) -> None:
@@ -53,13 +57,9 @@ class FlowMiddleware:
         if not self._switch.enabled:
             return self._app(environ, start_response)
         method = str(environ.get("REQUEST_METHOD", ""))
-        exchange = Exchange(
-            category=self._category,
-            service="http",
-            method=f"{method} {environ.get('PATH_INFO', '')}" if self._paths else method,
-            key=key_of({name: _header(environ, name) for name in (TRACEPARENT, FLOW_HEADER)}),
-            is_server=True,
-        )
+        path = str(environ.get("PATH_INFO", "")) if self._paths else None
+        key = key_of({name: _header(environ, name) for name in (TRACEPARENT, FLOW_HEADER)})
+        exchange = server_end(self._category, method, path, key)
         with exchange:
             body = self._app(environ, start_response)
             if _made_piece_by_piece(body, environ):
