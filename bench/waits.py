@@ -8,8 +8,10 @@ sum KIND         `stretto record --waits`: how far the slices of waits differ in
 free lock        `with lock: pass` while waits are recorded, in ns; `peer` is without a recording
 free RLock       the same for an RLock
 free lock, off   the same after the recording; `peer` is before it
-wait             what a recorded wait costs more than one that is not, in ns of CPU time; `peer` is
-                 the limit
+written wait     what a wait of 50 us, which is written, costs more than without a recording, in ns
+                 of CPU time; `peer` is the limit.  The wait ends with cold caches, as each does
+short wait       the same for one that is too short to be written: `lock.acquire(False)` of a lock
+                 that is held, which is measured as a wait and does not block
 
 States are interleaved; figures are medians over the rounds.
 """
@@ -38,7 +40,7 @@ from stretto.profilers import lock_waits
 from stretto.protos.config import DataSourceConfig, TraceConfig, TrackEventConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 PROGRAM = str(Path(__file__).with_name("_waiting.py"))
 SLICES = {
@@ -51,10 +53,11 @@ SLICES = {
 MAX_DEVIATION = 2
 MAX_WAIT_NS = 300
 LOOPS = 20_000
-BLOCKS = 60
+PAIRS = 30
 TIMED_WAITS = 20
-"""Waits of 50 us each, in a block."""
+"""Waits of 50 us each, with the recording or without."""
 WAIT_S = 50e-6
+TRIES = 500
 Lock = AbstractContextManager[bool, None]
 SUMS = """
     select thread.name as kind, sum(slice.dur) as ns
@@ -100,28 +103,45 @@ def free_ns(lock: Lock) -> float:
     return (2 * middle - begin - time.thread_time_ns()) / LOOPS
 
 
-def wait_ns(lock: threading.Lock) -> float:
-    """Return the CPU time of a wait for a lock that is held."""
+def written_wait_ns(lock: threading.Lock) -> float:
+    """Return the CPU time of a wait of 50 us for a lock that is held."""
     begin = time.thread_time_ns()
     for _ in range(TIMED_WAITS):
         lock.acquire(timeout=WAIT_S)
     return (time.thread_time_ns() - begin) / TIMED_WAITS
 
 
-def wait_cost(rounds: int) -> float:
-    """Return what recorded waits cost more than others; the same session goes on meanwhile."""
+def short_wait_ns(lock: threading.Lock) -> float:
+    """Return the CPU time of a try to take a lock that is held."""
+    begin = time.thread_time_ns()
+    for _ in range(TRIES):
+        lock.acquire(False)
+    return (time.thread_time_ns() - begin) / TRIES
+
+
+def switched(on: bool) -> None:
+    """Switch the recording of waits on or off; the session goes on."""
+    if on:
+        start_lock_waits(*lock_waits.templates, "hidden")
+    else:
+        stop_lock_waits()
+
+
+def wait_cost(pairs: int, wait_ns: Callable[[threading.Lock], float]) -> float:
+    """Return what recorded waits cost more than others: the median of neighbours' differences."""
     held = threading.Lock()
     held.acquire()
-    found: dict[bool, list[float]] = {True: [], False: []}
-    for _ in range(rounds * BLOCKS):
-        on = random.random() < 0.5
-        if on:
-            start_lock_waits(lock_waits.category, "hidden")
-        else:
-            stop_lock_waits()
+
+    def block(on: bool) -> float:
+        switched(on)
         held.acquire(timeout=WAIT_S)
-        found[on].append(wait_ns(held))
-    return median(found[True]) - median(found[False])
+        return wait_ns(held)
+
+    differences: list[float] = []
+    for _ in range(pairs):
+        found = {on: block(on) for on in random.sample([True, False], 2)}
+        differences.append(found[True] - found[False])
+    return median(differences)
 
 
 def costs(rounds: int) -> Iterator[Row]:
@@ -140,7 +160,10 @@ def costs(rounds: int) -> Iterator[Row]:
     after = median(free_ns(locks["free lock"]) for _ in range(rounds))
     yield Row("free lock, off", after, before, "ns")
     with recording():
-        yield Row("wait", wait_cost(rounds), MAX_WAIT_NS, "ns of CPU time")
+        written = wait_cost(rounds * PAIRS, written_wait_ns)
+        short = wait_cost(rounds * PAIRS, short_wait_ns)
+    yield Row("written wait", written, MAX_WAIT_NS, "ns of CPU time")
+    yield Row("short wait", short, MAX_WAIT_NS, "ns of CPU time")
 
 
 def main() -> None:

@@ -2,8 +2,7 @@
  *
  * A table of slots, found by the lock's address:
  *
- *   lock | holder | code and instruction that made it | their text | the
- *   arguments of the last wait, which are often those of the next one
+ *   lock | holder | code and instruction that made it | their text
  *
  * Life cycle: st_known_lock_made() when a lock is made, st_known_lock_taken()
  * each time that it is taken; st_known_locks_clear() drops all.  An address that
@@ -30,14 +29,19 @@ struct st_known_lock {
    * and with it Event.wait() and Queue.get(). */
   bool is_for_notification;
   PyObject* text; /* "file.py:12 (function)"; NULL if not made yet. */
-  /* The arguments of the last wait's slice, a dict, or NULL; what they say of
-   * the holder and the result. */
-  PyObject* arguments;
-  uint64_t named_holder;
-  bool timed_out;
 };
 
 extern struct st_known_lock st_known_locks[ST_KNOWN_LOCKS];
+/* A bit for each slot that has been used since the table was cleared. */
+extern uint64_t st_known_locks_used[ST_KNOWN_LOCKS / 64];
+
+/* Gives the slot to a lock, about which nothing is known yet. */
+static inline void st_known_lock_claim(struct st_known_lock* known,
+                                       const PyObject* lock) {
+  size_t slot = (size_t)(known - st_known_locks);
+  st_known_locks_used[slot / 64] |= (uint64_t)1 << slot % 64;
+  known->lock = lock;
+}
 
 static inline struct st_known_lock* st_known_lock_slot(const PyObject* lock) {
   uint64_t mixed = (uint64_t)(uintptr_t)lock * 0x9E3779B97F4A7C15u;
@@ -53,18 +57,13 @@ static inline struct st_known_lock* st_known_lock(const PyObject* lock) {
 static inline void st_known_lock_taken(const PyObject* lock, uint64_t holder) {
   struct st_known_lock* known = st_known_lock_slot(lock);
   if (!known->lock)
-    known->lock = lock;
+    st_known_lock_claim(known, lock);
   if (known->lock == lock)
     known->holder = holder;
 }
 
-/* Returns the innermost call outside of `threading` and `queue`, which make and
- * take locks for their callers.  It is a new reference, and so is its code.
- * Both are NULL if there is none. */
-PyFrameObject* st_lock_user(PyCodeObject** code);
-
-/* The running code has made a lock. */
-void st_known_lock_made(const PyObject* lock);
+/* The code that this thread runs has made a lock. */
+void st_known_lock_made(const PyObject* lock, PyThreadState* thread);
 
 /* Returns where the lock was made, as a borrowed str; NULL if that is unknown,
  * or when out of memory. */

@@ -3,6 +3,7 @@
 #include <stdbool.h>
 
 #include "hooks/known_locks.h"
+#include "hooks/lock_users.h"
 #include "hooks/tracer.h"
 
 enum { MAX_ENTRIES = 16, KEYWORDS = METH_VARARGS | METH_KEYWORDS };
@@ -32,8 +33,9 @@ struct entry {
 };
 
 static struct {
-  PyObject* category; /* NULL while nothing is recorded. */
-  PyObject* hidden;   /* A folder: waits of its code are not recorded. */
+  /* The templates of the two slices, with the values made_at, held_by_tid and
+   * timed_out.  NULL while nothing is recorded. */
+  PyObject *for_lock, *for_notification;
   PyInterpreterState* interpreter;
   struct entry entries[MAX_ENTRIES];
   int entry_count;
@@ -41,7 +43,6 @@ static struct {
   PyCFunction with_keywords[2], fast[2], without[2], is_locked[2], make[3];
   newfunc create[2];
   PyTypeObject* types[2];
-  PyObject *lock_name, *notification_name, *made_at, *held_by_tid, *timed_out;
   PyObject* dont_block; /* The arguments (False,). */
   uint64_t short_waits, short_ns;
 } waits;
@@ -49,9 +50,12 @@ static struct {
 /* Whether the thread writes a slice: that may take locks, too. */
 static _Thread_local bool is_busy;
 
-static bool is_on(void) {
-  return waits.category && !is_busy &&
-         PyThreadState_Get()->interp == waits.interpreter;
+/* Returns the calling thread's state if its waits are recorded now, else
+ * NULL. */
+static PyThreadState* recorded_thread(void) {
+  PyThreadState* thread =
+      waits.for_lock && !is_busy ? PyThreadState_Get() : NULL;
+  return thread && thread->interp == waits.interpreter ? thread : NULL;
 }
 
 static PyObject* run(const struct call* c) {
@@ -66,78 +70,33 @@ static PyObject* run(const struct call* c) {
 
 /* --- Slices -------------------------------------------------------------- */
 
-static void add(PyObject* dict, PyObject* key, PyObject* value) {
-  if (value && PyDict_SetItem(dict, key, value) < 0)
-    PyErr_Clear();
-}
-
-static PyObject* make_arguments(struct st_known_lock* known, uint64_t holder,
-                                bool timed_out) {
-  PyObject* arguments = PyDict_New();
-  if (!arguments)
-    return NULL;
-  add(arguments, waits.made_at, st_known_lock_place(known));
-  if (holder) {
-    PyObject* tid = PyLong_FromUnsignedLongLong(holder);
-    add(arguments, waits.held_by_tid, tid);
-    Py_XDECREF(tid);
-  }
-  if (timed_out)
-    add(arguments, waits.timed_out, Py_True);
-  return arguments;
-}
-
-/* Returns the arguments of a wait's slice as a borrowed dict, or NULL. */
-static PyObject* arguments_of(struct st_known_lock* known, uint64_t holder,
-                              bool timed_out) {
-  bool is_same = known->arguments && known->named_holder == holder &&
-                 known->timed_out == timed_out;
-  if (!is_same) {
-    PyObject* made = make_arguments(known, holder, timed_out);
-    Py_XSETREF(known->arguments, made);
-    known->named_holder = holder;
-    known->timed_out = timed_out;
-  }
-  return known->arguments;
-}
-
-static bool is_hidden(void) {
-  PyCodeObject* code;
-  PyFrameObject* user = st_lock_user(&code);
-  bool hidden = code && PyUnicode_Tailmatch(code->co_filename, waits.hidden, 0,
-                                            PY_SSIZE_T_MAX, -1) == 1;
-  Py_XDECREF(code);
-  Py_XDECREF(user);
-  return hidden;
-}
-
 static void write_wait(PyObject* lock, uint64_t holder, const PyObject* result,
                        uint64_t begin, uint64_t end) {
   const struct st_track_event_api* api = st_hooks.api;
   struct st_known_lock* known = st_known_lock(lock);
-  PyObject* name = known && known->is_for_notification ? waits.notification_name
-                                                       : waits.lock_name;
-  struct st_known_lock unknown = {0};
-  struct st_past_event e = {
-      .timestamp = begin,
-      .arguments =
-          arguments_of(known ? known : &unknown, holder, result == Py_False)};
-  uint32_t mask = api->begin_past(waits.category, name, 0, &e);
+  PyObject* tid = holder ? PyLong_FromUnsignedLongLong(holder) : NULL;
+  PyObject* place = known ? st_known_lock_place(known) : NULL;
+  PyObject* const values[] = {place ? place : Py_None, tid ? tid : Py_None,
+                              result == Py_False ? Py_True : Py_None};
+  PyObject* template = known && known->is_for_notification
+                           ? waits.for_notification
+                           : waits.for_lock;
+  uint32_t mask = api->begin_template(template, begin, values, 3);
   uint32_t since = *api->start_counter;
-  e = (struct st_past_event){.timestamp = end};
+  struct st_past_event e = {.timestamp = end};
   if (mask)
     api->end_past(mask, since, &e);
-  Py_XDECREF(unknown.arguments);
+  Py_XDECREF(tid);
 }
 
 /* Writes the slice of a wait, unless it is one of ours.  An exception that the
  * wait has raised stays pending. */
-static void note_wait(PyObject* lock, uint64_t holder, const PyObject* result,
-                      uint64_t begin, uint64_t end) {
+static void note_wait(PyThreadState* thread, PyObject* lock, uint64_t holder,
+                      const PyObject* result, uint64_t begin, uint64_t end) {
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
   is_busy = true;
-  if (!is_hidden())
+  if (!st_lock_user(thread).is_hidden)
     write_wait(lock, holder, result, begin, end);
   is_busy = false;
   PyErr_Restore(type, value, traceback);
@@ -145,20 +104,17 @@ static void note_wait(PyObject* lock, uint64_t holder, const PyObject* result,
 
 /* --- Acquiring ----------------------------------------------------------- */
 
-static uint64_t current_thread(void) {
-  return PyThreadState_Get()->native_thread_id;
-}
-
-static PyObject* acquire_and_measure(const struct call* c) {
+static PyObject* acquire_and_measure(const struct call* c,
+                                     PyThreadState* thread) {
   struct st_known_lock* known = st_known_lock(c->lock);
   uint64_t holder = known ? known->holder : 0;
-  if (holder == current_thread())
+  if (holder == thread->native_thread_id)
     holder = 0;
   uint64_t begin = st_hooks.api->now();
   PyObject* result = run(c);
   uint64_t end = st_hooks.api->now();
-  if (end - begin >= ST_MIN_LOCK_WAIT_NS && is_on()) {
-    note_wait(c->lock, holder, result, begin, end);
+  if (end - begin >= ST_MIN_LOCK_WAIT_NS && recorded_thread()) {
+    note_wait(thread, c->lock, holder, result, begin, end);
   } else if (result == Py_True) {
     waits.short_waits++;
     waits.short_ns += end - begin;
@@ -192,7 +148,8 @@ static bool has_arguments(const struct call* c) {
 
 /* An RLock may be held by its own thread, so it is tried instead of asked. */
 static PyObject* acquire(const struct call* c) {
-  if (!is_on())
+  PyThreadState* thread = recorded_thread();
+  if (!thread)
     return run(c);
   PyObject* result = NULL;
   if (c->kind == LOCK && is_free(c)) {
@@ -205,9 +162,9 @@ static PyObject* acquire(const struct call* c) {
       return NULL;
   }
   if (!result)
-    result = acquire_and_measure(c);
+    result = acquire_and_measure(c, thread);
   if (result == Py_True)
-    st_known_lock_taken(c->lock, current_thread());
+    st_known_lock_taken(c->lock, thread->native_thread_id);
   return result;
 }
 
@@ -248,8 +205,9 @@ ST_ACQUIRE(rlock, RLOCK)
 /* --- Making -------------------------------------------------------------- */
 
 static PyObject* made(PyObject* lock) {
-  if (lock && is_on())
-    st_known_lock_made(lock);
+  PyThreadState* thread = lock ? recorded_thread() : NULL;
+  if (thread)
+    st_known_lock_made(lock, thread);
   return lock;
 }
 
@@ -344,34 +302,22 @@ static void hook_makers(PyObject* module) {
   }
 }
 
-static bool make_name(PyObject** name, const char* text) {
-  if (!*name)
-    *name = PyUnicode_InternFromString(text);
-  return *name != NULL;
-}
-
-static bool make_names(void) {
-  if (!waits.dont_block)
-    waits.dont_block = PyTuple_Pack(1, Py_False);
-  return waits.dont_block && make_name(&waits.lock_name, "wait for lock") &&
-         make_name(&waits.notification_name, "wait for notification") &&
-         make_name(&waits.made_at, "made_at") &&
-         make_name(&waits.held_by_tid, "held_by_tid") &&
-         make_name(&waits.timed_out, "timed_out");
-}
-
 static PyObject* start(PyObject* Py_UNUSED(module), PyObject* args) {
-  PyObject *category, *hidden;
-  if (!PyArg_ParseTuple(args, "OU", &category, &hidden))
+  PyObject *for_lock, *for_notification, *hidden;
+  if (!PyArg_ParseTuple(args, "OOU", &for_lock, &for_notification, &hidden))
     return NULL;
 #ifdef Py_GIL_DISABLED
   Py_RETURN_FALSE;
 #endif
-  if (waits.category || PyInterpreterState_Get() != PyInterpreterState_Main())
+  if (waits.for_lock || PyInterpreterState_Get() != PyInterpreterState_Main())
     Py_RETURN_FALSE;
   PyObject* module = PyImport_ImportModule("_thread");
-  if (!module || !make_names())
+  if (!waits.dont_block)
+    waits.dont_block = PyTuple_Pack(1, Py_False);
+  if (!module || !waits.dont_block) {
+    Py_XDECREF(module);
     return NULL;
+  }
   waits.interpreter = PyInterpreterState_Get();
   waits.short_waits = waits.short_ns = 0;
   PyObject* lock = PyObject_GetAttrString(module, "LockType");
@@ -380,8 +326,9 @@ static PyObject* start(PyObject* Py_UNUSED(module), PyObject* args) {
   hook_type(LOCK, lock, create_lock);
   hook_type(RLOCK, rlock, create_rlock);
   hook_makers(module);
-  Py_XSETREF(waits.hidden, Py_NewRef(hidden));
-  waits.category = Py_NewRef(category);
+  st_lock_users_start(hidden);
+  waits.for_notification = Py_NewRef(for_notification);
+  waits.for_lock = Py_NewRef(for_lock);
   Py_XDECREF(lock);
   Py_XDECREF(rlock);
   Py_DECREF(module);
@@ -391,7 +338,7 @@ static PyObject* start(PyObject* Py_UNUSED(module), PyObject* args) {
 static PyObject* stop(PyObject* Py_UNUSED(module),
                       PyObject* Py_UNUSED(unused)) {
   static newfunc const kCreate[] = {create_lock, create_rlock};
-  if (!waits.category)
+  if (!waits.for_lock)
     Py_RETURN_NONE;
   for (int i = 0; i < waits.entry_count; i++)
     if (waits.entries[i].method->ml_meth == waits.entries[i].ours)
@@ -400,8 +347,10 @@ static PyObject* stop(PyObject* Py_UNUSED(module),
   for (int kind = LOCK; kind <= RLOCK; kind++)
     if (waits.types[kind] && waits.types[kind]->tp_new == kCreate[kind])
       waits.types[kind]->tp_new = waits.create[kind];
-  Py_CLEAR(waits.category);
+  Py_CLEAR(waits.for_lock);
+  Py_CLEAR(waits.for_notification);
   st_known_locks_clear();
+  st_lock_users_clear();
   Py_RETURN_NONE;
 }
 
@@ -415,9 +364,9 @@ static PyObject* take_short(PyObject* Py_UNUSED(module),
 
 static PyMethodDef kFunctions[] = {
     {"start_lock_waits", start, METH_VARARGS,
-     "start_lock_waits(category, hidden)\n--\n\nRecord waits for locks as "
-     "slices, except those of code in the folder `hidden`; return whether that "
-     "is possible."},
+     "start_lock_waits(for_lock, for_notification, hidden)\n--\n\nRecord waits "
+     "for locks as slices of two templates, except those of code in the folder "
+     "`hidden`; return whether that is possible."},
     {"stop_lock_waits", stop, METH_NOARGS, "Stop recording waits for locks."},
     {"take_short_lock_waits", take_short, METH_NOARGS,
      "Return how many waits were too short for a slice since the last call, "

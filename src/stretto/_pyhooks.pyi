@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from types import CodeType
 from typing import Any, Final, final
 
-from stretto._native import Category, Track
+from stretto._native import Category, EventTemplate, Track
 
 DEFAULT_MAX_DEPTH: Final = 400
 
@@ -129,11 +129,14 @@ def begin_in_child() -> None:
 def silence() -> None:
     """Make the interpreter report no more calls. After this, only `stop` may be called."""
 
-def start_lock_waits(category: Category, hidden: str, /) -> bool:
-    """Record waits for locks as slices of the category.
+def start_lock_waits(
+    for_lock: EventTemplate, for_notification: EventTemplate, hidden: str, /
+) -> bool:
+    """Record waits for locks as slices of two templates.
 
     Args:
-        category: The category of the slices.
+        for_lock: The template of the slices, with the values made_at, held_by_tid and timed_out.
+        for_notification: That of waits for a notification.
         hidden: A folder; waits of code in its files are left out.
 
     Returns:

@@ -12,7 +12,7 @@ from tests.support.sources import ROOT
 
 pytestmark = [pytest.mark.thorough, pytest.mark.once]
 ROWS = ["sum lock", "sum queue", "sum sleep", "sum read", "free lock", "free RLock"]
-ROWS += ["free lock, off", "wait"]
+ROWS += ["free lock, off", "written wait", "short wait"]
 
 
 def test_short_form_prints_all_rows() -> None:

@@ -65,7 +65,8 @@ static uint8_t* put_rest(uint8_t* p, const uint8_t* limit,
  * written, if the caller has to use st_emit. */
 static bool write_event(struct st_sequence* s, const struct template_entry* e,
                         const struct event_request* r, uint64_t track_uuid) {
-  uint64_t last = s->last_timestamp, now = st_fast_now();
+  uint64_t last = s->last_timestamp;
+  uint64_t now = r->is_past ? r->timestamp : st_fast_now();
   if (!st_sequence_is_current(s) || now < last)
     return false;
   size_t room = MAX_HEAD + e->size + MAX_VALUES;
@@ -88,21 +89,23 @@ static bool write_event(struct st_sequence* s, const struct template_entry* e,
   return true;
 }
 
-/* Stores the track of the calling thread's task, and returns the thread's
- * sequence.  Returns NULL if the event cannot be written at once.  May run
- * Python code to find the task. */
-static struct thread_sequence* ready_sequence(uint32_t mask, uint64_t* track) {
+/* Stores the event's track: that of the calling thread's task, or 0 for the
+ * thread's own.  Returns the thread's sequence, or NULL if the event cannot be
+ * written at once.  May run Python code to find the task. */
+static struct thread_sequence* ready_sequence(const struct event_request* r,
+                                              uint32_t mask, uint64_t* track) {
   struct thread_state* t = st_thread;
   if (UNLIKELY(!t || t->busy || (mask & (mask - 1))))
     return NULL;
-  if (context_changed(t, PyThreadState_Get()))
+  if (!r->on_thread_track && context_changed(t, PyThreadState_Get()))
     thread_state_refresh_task(t);
   int slot = __builtin_ctz(mask);
   struct thread_sequence* s = t->sequences[slot];
   if (UNLIKELY(!s || s->generation != st_slot_running(slot) ||
                s->filter_annotations))
     return NULL;
-  *track = t->task_track ? t->task_track->core.uuid : 0;
+  bool in_task = t->task_track && !r->on_thread_track;
+  *track = in_task ? t->task_track->core.uuid : 0;
   return !*track || st_sequence_has_track(&s->core, *track) ? s : NULL;
 }
 
@@ -111,7 +114,7 @@ static bool write_quickly(const struct event_request* r, uint32_t mask) {
   if (r->track || r->left_out)
     return false;
   st_events_underway++;
-  struct thread_sequence* s = ready_sequence(mask, &track);
+  struct thread_sequence* s = ready_sequence(r, mask, &track);
   st_events_underway--;
   if (!s || !s->templates)
     return false;

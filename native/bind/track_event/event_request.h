@@ -34,6 +34,8 @@ struct event_request {
   /* The wrong parts of the call, which the event omits: bits of event_part. */
   uint8_t left_out;
   bool has_timestamp;
+  /* Whether the timestamp is known to be in the past. */
+  bool is_past;
   /* Whether the event goes to the thread's track, even inside a task. */
   bool on_thread_track;
   CategoryObject* category;

@@ -4,6 +4,8 @@
 #include "bind/common/untraced_calls.h"
 #include "bind/track_event/call_blocks.h"
 #include "bind/track_event/emit.h"
+#include "bind/track_event/emit_template.h"
+#include "bind/track_event/event_template.h"
 #include "bind/track_event/process_track.h"
 #include "bind/track_event/source_location.h"
 #include "bind/track_event/thread_state.h"
@@ -186,6 +188,19 @@ static void api_instant_past(PyObject* category, PyObject* name,
     st_emit(&r, mask);
 }
 
+static uint32_t api_begin_template(PyObject* template, uint64_t timestamp,
+                                   PyObject* const* values, Py_ssize_t count) {
+  EventTemplateObject* t = (EventTemplateObject*)template;
+  struct event_request r = {.type = ST_SLICE_BEGIN,
+                            .on_thread_track = true,
+                            .has_timestamp = true,
+                            .is_past = true,
+                            .timestamp = timestamp};
+  template_request(&r, t, values, count);
+  uint32_t mask = category_mask(t->category);
+  return mask ? emit_template(&r, mask) : 0;
+}
+
 static PyObject* api_thread_track(uint64_t native_id) {
   uint8_t descriptor[ST_THREAD_DESCRIPTOR];
   uint64_t uuid;
@@ -215,6 +230,7 @@ static const struct st_track_event_api kApi = {
     .begin_past = api_begin_past,
     .end_past = api_end_past,
     .instant_past = api_instant_past,
+    .begin_template = api_begin_template,
     .thread_track = api_thread_track,
     .prepare = api_prepare,
     .is_untraced = api_is_untraced,

@@ -18,13 +18,18 @@ from stretto._pyhooks import start_lock_waits, stop_lock_waits, take_short_lock_
 from stretto.client.track_event import slots
 
 category = stretto.Category("python.waits", "waits for locks", ["slow"])
+_VALUES = ("made_at", "held_by_tid", "timed_out")
+templates = (
+    category.template("wait for lock", *_VALUES),
+    category.template("wait for notification", *_VALUES),
+)
 _OWN_CODE = os.path.dirname(os.path.dirname(__file__)) + os.sep
 _installed = False
 
 
 def _on_change(enabled: bool) -> None:
     if enabled:
-        start_lock_waits(category, _OWN_CODE)
+        start_lock_waits(*templates, _OWN_CODE)
     else:
         stop_lock_waits()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import os
 import queue
 import signal
 import threading
@@ -10,6 +11,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+import stretto
 from stretto.profilers import lock_waits
 from tests.support.call_slices import BEGIN, INSTANT, Event, recorded
 
@@ -139,6 +141,32 @@ def test_exception_of_a_signal_handler_ends_the_wait() -> None:
         with pytest.raises(InterruptError):
             lock.acquire()
     assert [wait.name for wait in begins(result.events)] == ["wait for lock"]
+
+
+def run_as(file: str, lock: threading.Lock) -> None:
+    """Wait for a lock in code of this file."""
+    exec(compile(f"lock.acquire(timeout={SHORT_S})", file, "exec"), {"lock": lock})
+
+
+def test_waits_of_own_code_are_left_out() -> None:
+    lock = threading.Lock()
+    lock.acquire()
+    with recorded("python.waits") as result:
+        run_as(os.path.join(os.path.dirname(stretto.__file__), "client", "code.py"), lock)
+        run_as("theirs.py", lock)
+    assert len(begins(result.events)) == 1
+
+
+def test_place_may_be_long() -> None:
+    file = "long/" * 60 + "code.py"
+    made: dict[str, threading.Lock] = {}
+    with recorded("python.waits") as result:
+        for _ in range(2):
+            exec(compile("import threading\nlock = threading.Lock()", file, "exec"), made)
+            made["lock"].acquire()
+            assert not made["lock"].acquire(timeout=SHORT_S)
+    places = [wait.args["made_at"] for wait in begins(result.events)]
+    assert places == [f"{file}:2 (<module>)"] * 2
 
 
 def test_nothing_is_recorded_after_the_session() -> None:

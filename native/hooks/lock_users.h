@@ -1,0 +1,33 @@
+/* Lock users: the code that makes or takes a lock for itself.
+ *
+ * `threading` and `queue` make and take locks for their callers, so the user of
+ * a lock is the innermost call outside of them.  Stretto takes locks, too: its
+ * code is in a hidden folder.  What a code object is follows from its file name.
+ * That is compared once, and then found by the address of the code object:
+ *
+ *   code object | role         a direct-mapped table of strong references
+ *
+ * Life cycle: st_lock_users_start() with the recording, st_lock_users_clear() at
+ * its end.  All functions need the GIL, and make no frame objects.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "hooks/python_layout.h"
+
+/* A call, or none: then `code` is NULL. */
+struct st_lock_user {
+  PyCodeObject* code; /* A borrowed reference. */
+  int instruction;    /* The offset of the running instruction, in bytes. */
+  bool is_hidden;     /* Whether the code is in the hidden folder. */
+};
+
+/* Sets the hidden folder. */
+void st_lock_users_start(PyObject* hidden);
+void st_lock_users_clear(void);
+
+/* Returns the user of the lock that this thread makes or takes. */
+struct st_lock_user st_lock_user(PyThreadState* thread);
+/* Whether this thread runs Condition.wait, which makes a lock for each wait. */
+bool st_waits_for_notification(PyThreadState* thread);
