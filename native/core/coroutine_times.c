@@ -99,6 +99,12 @@ uint64_t st_coroutine_begin(const struct st_coroutine_times* t, uint64_t frame,
   return s->first;
 }
 
+/* Whether samples have last seen a call that began after this time.  A call that
+ * a task resumes begins its step with the task's. */
+static bool began_after(const struct st_coroutine_slot* s, uint64_t time) {
+  return s->began > time || s->first > time + s->unsure_ns;
+}
+
 uint64_t st_coroutine_end(const struct st_coroutine_times* t, uint64_t frame,
                           const void* code, uint64_t after, uint64_t before,
                           uint64_t* unsure_ns) {
@@ -106,7 +112,7 @@ uint64_t st_coroutine_end(const struct st_coroutine_times* t, uint64_t frame,
   *unsure_ns = 0;
   if (s && s->ended > after && s->ended <= before)
     return s->ended;
-  if (!s || s->last <= after || s->last > before)
+  if (!s || s->last <= after || s->last > before || began_after(s, after))
     return 0;
   *unsure_ns = before - s->last;
   return s->last;

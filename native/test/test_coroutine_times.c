@@ -56,11 +56,21 @@ static void samples_tell_the_accuracy(void) {
   st_coroutine_seen(&times, FRAME, &kCode, 3000, 700, 4000);
   CHECK_EQ(begin_of(&kCode), 3000);
   CHECK_EQ(unsure, 700);
-  CHECK_EQ(end_of(&kCode), 4000);
-  CHECK_EQ(unsure, SUSPENDED - 4000);
   st_coroutine_seen(&times, FRAME, &kCode, 3000, 7000, 4000);
   CHECK_EQ(begin_of(&kCode), 3000);
   CHECK_EQ(unsure, 3000 - LOOKED);
+  CHECK_EQ(end_of(&kCode), 4000);
+  CHECK_EQ(unsure, SUSPENDED - 4000);
+  st_coroutine_times_destroy(&times);
+}
+
+static void samples_of_a_later_call_do_not_tell_the_end(void) {
+  CHECK(st_coroutine_times_init(&times));
+  st_coroutine_seen(&times, FRAME, &kCode, 3000, 700, 4000);
+  CHECK_EQ(end_of(&kCode), 0);
+  st_coroutine_seen(&times, FRAME, &kCode, 0, 0, 5000);
+  st_coroutine_began(&times, FRAME, &kCode, 2000);
+  CHECK_EQ(end_of(&kCode), 0);
   st_coroutine_times_destroy(&times);
 }
 
@@ -115,6 +125,7 @@ int main(void) {
   RUN(reported_times_are_exact);
   RUN(times_outside_the_range_belong_to_other_calls);
   RUN(samples_tell_the_accuracy);
+  RUN(samples_of_a_later_call_do_not_tell_the_end);
   RUN(end_of_a_watched_call_outlives_later_calls_at_its_address);
   RUN(generator_has_a_call_for_each_item);
   RUN(calls_with_the_same_slot_replace_each_other);
