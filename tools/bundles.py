@@ -44,11 +44,14 @@ BUNDLES = {
         stretto.profilers.functions
         stretto.profilers.context_managers
         stretto.profilers.gc
-        stretto.profilers.asyncio_tasks
+        stretto.profilers.task_frameworks
         stretto.profilers.exceptions
         stretto.profilers.lock_waits
         stretto.recorder.fork_socket
         stretto.backends.system
+    """,
+    "tasks": """
+        stretto.profilers.asyncio_tasks
     """,
 }
 """The roots of each bundle."""
@@ -57,6 +60,7 @@ LOADED_BEFORE = {
     "sessions": ["events"],
     "in_process": ["events", "sessions"],
     "recorded": ["events"],
+    "tasks": ["events", "recorded"],
 }
 
 

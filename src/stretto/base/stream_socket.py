@@ -22,9 +22,7 @@ import _socket as socket
 import fcntl
 import os
 import select
-
-# Importing `struct` takes longer.
-from _struct import Struct
+import sys
 
 from stretto.base.errors import TransportError
 from stretto.base.own_fd import OwnFd
@@ -40,8 +38,8 @@ count, and below the usual limit of 1024."""
 BACKLOG = 4096
 """The length of the accept queue; the kernel allows at most `net.core.somaxconn`."""
 
-_FD = Struct("i")
-_FD_SPACE = socket.CMSG_SPACE(_FD.size)
+_FD_BYTES = 4
+_FD_SPACE = socket.CMSG_SPACE(_FD_BYTES)
 _SEND_FLAGS = socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL
 _RECV_FLAGS = socket.MSG_DONTWAIT | socket.MSG_CMSG_CLOEXEC
 _CUT_SHORT = socket.MSG_TRUNC | socket.MSG_CTRUNC
@@ -89,7 +87,10 @@ class StreamSocket:
         Raises:
             TransportError: The peer has closed the connection.
         """
-        ancillary = [] if fd < 0 else [(socket.SOL_SOCKET, socket.SCM_RIGHTS, _FD.pack(fd))]
+        ancillary = []
+        if fd >= 0:
+            encoded = fd.to_bytes(_FD_BYTES, sys.byteorder)
+            ancillary.append((socket.SOL_SOCKET, socket.SCM_RIGHTS, encoded))
         self._check()
         try:
             return self._socket.sendmsg([data], ancillary, _SEND_FLAGS)
@@ -213,6 +214,6 @@ def _descriptors(ancillary: list[tuple[int, int, bytes]]) -> list[int]:
     fds: list[int] = []
     for level, kind, data in ancillary:
         if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
-            whole = len(data) - len(data) % _FD.size
-            fds.extend(fd for (fd,) in _FD.iter_unpack(data[:whole]))
+            whole = len(data) - len(data) % _FD_BYTES
+            fds.extend(memoryview(data[:whole]).cast("i"))
     return fds

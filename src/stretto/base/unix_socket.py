@@ -13,9 +13,6 @@ import os
 import stat
 import time
 
-# Importing `struct` takes longer.
-from _struct import Struct
-
 from stretto.base.errors import TransportError
 from stretto.base.peer_credentials import PeerCredentials
 from stretto.base.stream_socket import BACKLOG, StreamListener, StreamSocket, moved_up
@@ -23,8 +20,8 @@ from stretto.base.stream_socket import BACKLOG, StreamListener, StreamSocket, mo
 MAX_PATH_BYTES = 106
 """The longest address: sun_path has 108 bytes, and Perfetto uses less than 107."""
 
-_UCRED = Struct("iII")
-_GID = Struct("I")
+_UCRED_BYTES = 12
+"""The size of a `struct ucred`: pid, uid and gid, 32 bits each."""
 _SO_PEERGROUPS = 59  # The socket module lacks this constant.
 _MAX_OPTION_BYTES = 1024
 _CONNECT_RETRY_MS = 5
@@ -97,8 +94,8 @@ class UnixSocket(StreamSocket):
 
     def peer_credentials(self) -> PeerCredentials:
         """Return the peer's identity at the time it connected."""
-        raw = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size)
-        pid, uid, gid = _UCRED.unpack(raw)
+        raw = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED_BYTES)
+        pid, uid, gid = memoryview(raw).cast("I")
         return PeerCredentials(pid, uid, gid, self._peer_groups())
 
     def _peer_groups(self) -> tuple[int, ...]:
@@ -106,7 +103,7 @@ class UnixSocket(StreamSocket):
             raw = self._socket.getsockopt(socket.SOL_SOCKET, _SO_PEERGROUPS, _MAX_OPTION_BYTES)
         except OSError:
             return ()  # The kernel is older than 4.13, or the user is in more groups than fit.
-        return tuple(gid for (gid,) in _GID.iter_unpack(raw))
+        return tuple(memoryview(raw).cast("I"))
 
 
 class UnixListener(StreamListener):

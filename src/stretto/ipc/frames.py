@@ -12,8 +12,6 @@ Source: docs/formats/ipc.md, "Frames".
 
 from __future__ import annotations
 
-# Importing `struct` takes longer.
-from _struct import Struct
 from mmap import MAP_ANONYMOUS, MAP_PRIVATE, mmap
 
 from stretto.base.errors import DecodeError, LocalProtocolError, RemoteProtocolError
@@ -29,8 +27,7 @@ _SUCCESS = IPCFrame.InvokeMethodReply.LAYOUT.field("success").number
 _HAS_MORE = IPCFrame.InvokeMethodReply.LAYOUT.field("has_more").number
 _REPLY_PROTO = IPCFrame.InvokeMethodReply.LAYOUT.field("reply_proto").number
 
-_HEADER = Struct("<I")
-HEADER_BYTES = _HEADER.size
+HEADER_BYTES = 4
 MAX_PAYLOAD_BYTES = MAX_FRAME_BYTES - HEADER_BYTES
 
 
@@ -48,7 +45,7 @@ def _framed(payload: bytes) -> bytes:
         raise LocalProtocolError(
             f"a message of {len(payload)} bytes: a frame carries at most {MAX_PAYLOAD_BYTES}"
         )
-    return _HEADER.pack(len(payload)) + payload
+    return len(payload).to_bytes(HEADER_BYTES, "little") + payload
 
 
 def encode_reply(
@@ -130,9 +127,13 @@ class FrameReader:
         """Whether `next_payload` would return a payload or raise."""
         if self._end - self._start < HEADER_BYTES:
             return False
-        length: int = _HEADER.unpack_from(self._view, self._start)[0]
+        length = self._announced()
         whole = self._start + HEADER_BYTES + length <= self._end
         return whole or length > MAX_PAYLOAD_BYTES
+
+    def _announced(self) -> int:
+        """Return the length in the header of the next frame, which must be complete."""
+        return int.from_bytes(self._view[self._start : self._start + HEADER_BYTES], "little")
 
     def next_payload(self) -> bytes | None:
         """Return the payload of the next frame; None if it is incomplete.
@@ -141,7 +142,7 @@ class FrameReader:
             RemoteProtocolError: The announced frame is too large.
         """
         while self._end - self._start >= HEADER_BYTES:
-            (length,) = _HEADER.unpack_from(self._view, self._start)
+            length = self._announced()
             if length > MAX_PAYLOAD_BYTES:
                 raise RemoteProtocolError(
                     f"the peer announced a frame of {length} bytes (at most {MAX_PAYLOAD_BYTES}): "

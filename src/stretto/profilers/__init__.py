@@ -3,7 +3,7 @@
     python.functions    calls                       functions
     python.managers     generators in `with`        context_managers
     python.gc           garbage collections         gc
-    python.asyncio      tasks and their steps       asyncio_tasks, trio_tasks, task_lanes
+    python.asyncio      tasks and their steps       task_frameworks, asyncio_tasks, trio_tasks
     python.log          log records from INFO up    log
     python.exceptions   uncaught exceptions         exceptions
     python.waits        waits for locks             lock_waits

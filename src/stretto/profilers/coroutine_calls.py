@@ -16,9 +16,15 @@ accurate that is.
 from __future__ import annotations
 
 import gc
+
+# `operator` and `types` aren't loaded in every interpreter: importing them would take a millisecond.
+from _collections_abc import (  # type: ignore[attr-defined]
+    async_generator as AsyncGeneratorType,  # noqa: N812
+)
+from _collections_abc import coroutine as CoroutineType  # type: ignore[attr-defined]  # noqa: N812
+from _collections_abc import generator as GeneratorType  # type: ignore[attr-defined]  # noqa: N812
+from _operator import attrgetter
 from _weakref import ref
-from operator import attrgetter
-from types import AsyncGeneratorType, CoroutineType, GeneratorType
 
 from stretto import _pyhooks
 

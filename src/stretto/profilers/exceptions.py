@@ -29,8 +29,6 @@ from stretto.profilers.exception_text import (
     type_name,
 )
 from stretto.profilers.patch import Patch
-from stretto.profilers.task_lanes import category as tasks
-from stretto.profilers.task_lanes import is_task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -119,9 +117,11 @@ def _on_future(_future: object, error: object = None) -> None:
 
 def _on_loop_error(_loop: object, context: dict[str, object]) -> None:
     """Handle a call of an event loop's exception handler."""
+    from stretto.profilers import task_lanes  # Most programs have no event loop.
+
     future = context.get("future", context.get("task"))
-    if is_task(future):
-        if not tasks.enabled:  # If it is enabled, exceptions of tasks are recorded when they end.
+    if task_lanes.is_task(future):
+        if not task_lanes.category.enabled:  # If it is enabled, exceptions of tasks are recorded when they end.
             on_kept(context.get("exception"), "task")
     else:
         on_kept(context.get("exception"), "callback" if future is None else "future")

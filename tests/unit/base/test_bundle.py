@@ -175,3 +175,21 @@ def test_bundles_have_all_modules_of_a_recorded_program(tmp_path: Path) -> None:
     target = ("recorder", "recorder.workspace", "recorder.target", "recorder.target.bootstrap")
     expected = USUAL | {f"stretto.{name}" for name in target}
     assert usually_imported(*record) == expected, MISSING
+
+
+WITHOUT_TASKS = """
+import sys
+print(*(name for name in ("operator", "types", "struct", "stretto.profilers.asyncio_tasks")
+    if name in sys.modules))
+"""
+
+
+@pytest.mark.once
+def test_a_recorded_program_without_tasks_loads_no_modules_for_them(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(WITHOUT_TASKS)
+    bare = usually_imported(program)
+    record = ["-m", "stretto", "record", "-q", "-o", tmp_path / "trace", program]
+    assert usually_imported(*record) == bare
+    program.write_text(f"import asyncio\n{WITHOUT_TASKS}")
+    assert "stretto.profilers.asyncio_tasks" in usually_imported(*record)

@@ -19,7 +19,7 @@ PROVIDERS = {
         "stretto.profilers.context_managers",
     ),
     "python.gc": ("runs of the garbage collector", "stretto.profilers.gc"),
-    "python.asyncio": ("asyncio tasks and their steps", "stretto.profilers.asyncio_tasks"),
+    "python.asyncio": ("asyncio tasks and their steps", "stretto.profilers.task_frameworks"),
     "python.log": ("log records from INFO up", "stretto.profilers.log"),
     "python.waits": ("waits for locks", "stretto.profilers.lock_waits"),
     "python.exceptions": ("uncaught exceptions", "stretto.profilers.exceptions"),
