@@ -121,7 +121,8 @@ def _on_loop_error(_loop: object, context: dict[str, object]) -> None:
 
     future = context.get("future", context.get("task"))
     if task_lanes.is_task(future):
-        if not task_lanes.category.enabled:  # If it is enabled, exceptions of tasks are recorded when they end.
+        # If it is enabled, exceptions of tasks are recorded when they end.
+        if not task_lanes.category.enabled:
             on_kept(context.get("exception"), "task")
     else:
         on_kept(context.get("exception"), "callback" if future is None else "future")
