@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import gc
 
-# `operator` and `types` aren't loaded in every interpreter: importing them would take a millisecond.
+# Importing `operator` and `types` would take a millisecond: few interpreters have loaded them.
 from _collections_abc import (  # type: ignore[attr-defined]
     async_generator as AsyncGeneratorType,  # noqa: N812
 )
