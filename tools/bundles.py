@@ -47,6 +47,7 @@ BUNDLES = {
         stretto.profilers.task_frameworks
         stretto.profilers.exceptions
         stretto.profilers.lock_waits
+        stretto.profilers.loop_watch
         stretto.recorder.fork_socket
         stretto.backends.system
     """,

@@ -11,6 +11,7 @@
 #include "hooks/heap.h"
 #include "hooks/lock_waits.h"
 #include "hooks/look_times.h"
+#include "hooks/loop_watch.h"
 #include "hooks/manager_lives.h"
 #include "hooks/python_layout.h"
 #include "hooks/sampler_totals.h"
@@ -353,7 +354,8 @@ static int module_exec(PyObject* module) {
           0 ||
       st_add_around(module) < 0 || st_add_task_lives(module) < 0 ||
       st_add_manager_lives(module) < 0 || st_add_heap(module) < 0 ||
-      st_add_coroutine_bounds(module) < 0 || st_add_lock_waits(module) < 0)
+      st_add_coroutine_bounds(module) < 0 || st_add_lock_waits(module) < 0 ||
+      st_add_loop_watch(module) < 0)
     return -1;
   return st_backend_add(module);
 }

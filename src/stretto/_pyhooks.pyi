@@ -154,6 +154,48 @@ def take_short_lock_waits() -> tuple[int, int]:
         Their number, and their total time in nanoseconds.
     """
 
+def watch_loops(
+    limit_ns: int,
+    on_loop: Callable[[int], object],
+    on_blocked: Callable[[int, int, Any], object],
+    on_end: Callable[[int, int, Any, bool], object],
+    on_lag: Callable[[int, int], object],
+    /,
+) -> None:
+    """Report the lag of event loops, and callbacks that block them.
+
+    Args:
+        limit_ns: A callback that takes as long blocks its loop.
+        on_loop: Called with the `get_ident()` of each thread that runs a loop, on this thread.
+        on_blocked: Called with a thread, the begin of its callback and the callback's handle, on
+            another thread, while the callback runs.
+        on_end: Called on the loop's thread with the begin, the end and the handle of such a
+            callback, and whether `on_blocked` was called for it.
+        on_lag: Called on the loop's thread with the begin and the end of the time in which it was
+            busy, for the longest one in 50 ms, and for each of 10 ms or more.
+    """
+
+def unwatch_loops() -> None:
+    """Stop these reports, except the ends of callbacks that `on_blocked` has reported."""
+
+def pause_loop_watch() -> None:
+    """Stop the thread that looks at the loops, before a fork."""
+
+def resume_loop_watch() -> None:
+    """Start the thread again, if loops are watched."""
+
+def loop_iteration_begins(*args: Any, **kwargs: Any) -> bool | None:
+    """Observe the begin of an iteration of an event loop."""
+
+def loop_iteration_ended(token: object, result: object, /) -> None:
+    """Observe its end."""
+
+def loop_callback_begins(*args: Any, **kwargs: Any) -> bool | None:
+    """Observe the begin of a callback of an event loop; the first argument is its handle."""
+
+def loop_callback_ended(token: object, result: object, /) -> None:
+    """Observe its end."""
+
 def gc_callback(
     category: Category, thread_track: Callable[[], Track], /
 ) -> Callable[[str, dict[str, int]], None]:

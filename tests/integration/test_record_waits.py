@@ -1,12 +1,14 @@
-"""`stretto record --waits` records waits for locks; without it there are none."""
+"""`stretto record --waits` records waits for locks and blocked loops; without it there are none."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from stretto.analysis import TraceProcessor
+from stretto.cli.main import main
 from tests.support.recorded import record
 
 PROGRAM = """\
@@ -56,3 +58,29 @@ def test_without_the_option_nothing_is_recorded(tmp_path: Path) -> None:
     trace = tmp_path / "t.pftrace"
     assert record(trace, str(script)).status == 0
     assert not waits(trace)
+
+
+BLOCKING = """\
+import asyncio, time
+def slow():
+    time.sleep(0.3)
+async def main():
+    slow()
+asyncio.run(main())
+"""
+
+
+def test_summary_names_what_blocked_the_event_loop(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(BLOCKING)
+    trace = tmp_path / "t.pftrace"
+    assert record(trace, "--waits", str(script)).status == 0
+    with TraceProcessor(str(trace), engine="sqlite") as processor:
+        sql = "select arg_set_id from slice where name = 'blocked in slow'"
+        args = "select key, string_value from args where arg_set_id in"
+        found = {row.key: row.string_value for row in processor.query(f"{args} ({sql})")}
+    assert found["debug.stack[0]"] == f"slow ({script}:3)"
+    assert main(["summary", str(trace)]) == 0
+    assert re.search(r"event loop: blocked once, longest \d+ ms in slow\n", capsys.readouterr().out)

@@ -14,7 +14,7 @@ import stretto
 from stretto.protos.config import DataSourceConfig, TraceConfig, TrackEventConfig
 from stretto.testing.decoded_packets import decode_packets
 
-BEGIN, END, INSTANT = 1, 2, 3
+BEGIN, END, INSTANT, COUNTER = 1, 2, 3, 4
 OPEN = "open"
 
 TESTS = Path(__file__).parent.parent

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 FUNCTIONS = "python.functions"
 """The category of function calls."""
+LOOPS = "python.loops"
+"""The category of callbacks that blocked an event loop."""
 LEFT_OUT = {
     ("python.asyncio", "tasks without a lane"): "tasks without a lane: `--ask losses` counts them",
     (FUNCTIONS, ONLY_OWN_CODE): NOT_OWN_CODE,

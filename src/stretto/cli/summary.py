@@ -7,7 +7,7 @@ import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stretto.analysis.trace_summary import summarize
+from stretto.analysis.trace_summary import LOOPS, summarize
 from stretto.analysis.trace_tables import import_trace
 from stretto.base.errors import CommandError
 from stretto.cli.heap_tables import heaps_as_text, heaps_as_values
@@ -166,6 +166,17 @@ _TIMES: dict[str, Callable[[Times], object]] = {
 _NUMBERS = {*_TIMES, "busy", "cpu", "ran", "waited for a CPU", "blocked"}
 
 
+def _blocked(found: Summary) -> list[str]:
+    """Return a line about callbacks that blocked event loops (`stretto record --waits`)."""
+    blocked = [times for times in found.slices if times.category == LOOPS]
+    if not blocked:
+        return []
+    count, longest = sum(times.number for times in blocked), max(blocked, key=lambda t: t.max)
+    where = longest.name.removeprefix("blocked in ")
+    times_text = "once" if count == 1 else f"{count:,} times"
+    return [f"event loop: blocked {times_text}, longest {time_text(longest.max)} in {where}"]
+
+
 def _facts(contents: Contents, found: Summary) -> str:
     streamed = bool(found.statistics.get("stretto_write_into_file"))
     lines = [
@@ -177,6 +188,7 @@ def _facts(contents: Contents, found: Summary) -> str:
             streamed=streamed,
         ),
         f"  time: {found.seconds:.3f} s from the first to the last event",
+        *(f"  {line}" for line in _blocked(found)),
         *(f"  unread: {line}" for line in _unread(found)),
     ]
     return "\n".join(lines) + "\n"
@@ -256,6 +268,7 @@ def _as_json(contents: Contents, found: Summary, limit: int | None) -> str:
         "seconds": found.seconds,
         "losses": losses(contents, _trace_stats(found), kept, streamed=streamed)
         + found.not_followed,
+        "blocked": _blocked(found),
         "unread": _unread(found),
         "own_functions": _objects(found.own_functions, limit),
         "functions": _objects(found.functions, limit),

@@ -7,6 +7,7 @@
     python.log          log records from INFO up    log
     python.exceptions   uncaught exceptions         exceptions
     python.waits        waits for locks             lock_waits
+    python.loops        lag of event loops          loop_watch
 
 All have the tag `slow`: a session records them only if it names them. The client imports a
 profiler's module and calls its `install()` when a session first enables its category; from then

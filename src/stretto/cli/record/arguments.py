@@ -37,8 +37,8 @@ NOT_SAMPLED = (
 SAMPLES = ("python.cpu", "python.wall", "python.gil")
 """The data sources of samples; the first is the default."""
 
-WAITS = "python.waits"
-"""The category of `--waits`."""
+WAITS = ("python.waits", "python.loops")
+"""The categories of `--waits`."""
 
 PRIVATE = {"no_args": "command lines (--no-args)", "no_logs": "log records (--no-logs)"}
 """What a trace may hold that is private, by the option that leaves it out."""
@@ -219,7 +219,7 @@ def _recording_options(parsed: dict[str, Any], mode: str) -> RecordingOptions:
         max_size=parsed["size"] if mode == "auto" else parsed["max_size"],
         auto_size=parsed["size"] if mode == "auto" else 0,
         duration_ms=-(-(parsed["duration"] or 0) // 10**6),
-        categories=categories + [WAITS] * parsed["waits"] + parsed["category"],
+        categories=categories + list(WAITS) * parsed["waits"] + parsed["category"],
         counters=not parsed["no_counters"],
         sched=parsed["sched"],
         sample_ns=parsed["sample"] or 0,

@@ -215,7 +215,11 @@ CONTENTS = Group(
         "--sched",
         "also record when the program's threads run, and what wakes them; needs root and tracefs",
     ),
-    Option("--waits", "also record waits for locks: where the lock was made, and who held it"),
+    Option(
+        "--waits",
+        "also record waits for locks: where the lock was made, and who held it; and what blocked "
+        "event loops of asyncio",
+    ),
     Option(
         "--sample",
         "instead of function calls, record the stacks of threads that run, at this rate of CPU "

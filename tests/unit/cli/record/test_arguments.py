@@ -47,7 +47,7 @@ def test_options_have_their_default_values():
 
 def test_waits_are_recorded_on_request():
     options = RecordOptions(["--waits", "--category", "mine", "app.py"])
-    assert options.recording.categories[-2:] == ["python.waits", "mine"]
+    assert options.recording.categories[-3:] == ["python.waits", "python.loops", "mine"]
 
 
 def test_recording_with_children_records_no_built_in_category_by_default():
