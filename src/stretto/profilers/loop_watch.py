@@ -8,7 +8,7 @@ The loop is busy from the first callback of an iteration to the end of the last 
 ready at its beginning waits that long: that is the lag. A callback that takes `LIMIT_NS`, or a
 task's step, is a slice. Its argument `stack` are the calls 100 to 120 ms after its begin, innermost
 first, which a native thread reads while it runs. Code that keeps the GIL for the whole time has no
-stack. The slice begins in the trace while the loop is blocked, so one that never ends is there, too.
+stack. The slice begins in the trace while the loop is blocked: one that never ends is there, too.
 
 Nothing is added to the loop: no timer, no task. Loops of uvloop have no lag, and their blocked
 steps are found only while tasks are recorded.
