@@ -68,7 +68,7 @@ def _calls(thread: int) -> list[_Call]:
 
 def _callback_name(handle: Any) -> str:
     callback = handle._callback  # noqa: SLF001
-    task = getattr(callback, "__self__", None)
+    task: Any = getattr(callback, "__self__", None)
     named = task.get_coro() if hasattr(task, "get_coro") else callback
     return str(getattr(named, "__qualname__", None) or type(named).__qualname__)
 
