@@ -63,7 +63,7 @@ def test_without_the_option_nothing_is_recorded(tmp_path: Path) -> None:
 BLOCKING = """\
 import asyncio, time
 def slow():
-    time.sleep(0.3)
+    time.sleep(0.3)  # sleep: blocks the event loop
 async def main():
     slow()
 asyncio.run(main())

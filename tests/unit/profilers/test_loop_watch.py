@@ -100,7 +100,7 @@ def test_nothing_is_reported_after_the_session(begun: threading.Event) -> None:
         asyncio.run(asyncio.sleep(0))
 
     async def program() -> None:
-        time.sleep(2 * LIMIT_NS / 1e9)
+        time.sleep(2 * LIMIT_NS / 1e9)  # sleep: a report would come while the loop is blocked
 
     with recorded("python.gc") as result:
         asyncio.run(program())
