@@ -6,17 +6,19 @@ import json
 from typing import TYPE_CHECKING
 
 from stretto.cli.verb_parser import VerbParser, flag
+from stretto.profilers.sampling.await_tree import read_tasks
 from stretto.profilers.sampling.command_line import command_line
 from stretto.profilers.sampling.process import find_python
 from stretto.profilers.sampling.stacks import read_stacks
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
+    from stretto.profilers.sampling.await_tree import Task
     from stretto.profilers.sampling.stacks import Frame, ThreadStack
 
 DESCRIPTION = """\
-Print the Python stack of each thread of a running process, once.
+Print the Python stack of each thread of a running process, once, and the tasks of asyncio.
 
   stretto dump 4711
   stretto dump 4711 --json
@@ -27,7 +29,9 @@ runs. CPython 3.11 to 3.15 is supported, in any environment of this machine.
 
 EPILOG = """\
 For each thread, the kernel's function in which it waits is shown, or "runs"; then its calls, the
-innermost first. As with a debugger, you can read your own processes, and root can read all.
+innermost first. On CPython 3.14 and later, the tasks of asyncio follow, with their coroutines: a
+task is below the one that awaits it. As with a debugger, you can read your own processes, and root
+can read all.
 `stretto attach PID` records samples of a process; `stretto top PID` shows them live.
 """
 
@@ -36,26 +40,77 @@ def run(arguments: Sequence[str]) -> int:
     """Run `stretto dump`."""
     parser = VerbParser("dump", DESCRIPTION, epilog=EPILOG)
     parser.add_argument("pid", type=int, metavar="PID", help="the process")
-    flag(parser, "--json", "print JSON: an object with the list `threads`")
+    flag(parser, "--json", "print JSON: an object with the lists `threads` and `tasks`")
     options = parser.parse_args(list(arguments))
     process = find_python(options.pid)
     stacks = read_stacks(process)
+    try:
+        tasks = read_tasks(process)
+    except OSError:
+        tasks = None  # The process has ended.
     if options.json:
-        print(_as_json(options.pid, process.layout.version, stacks))
+        print(_as_json(options.pid, process.layout.version, stacks, tasks))
     else:
-        print(_as_text(options.pid, process.layout.version, stacks), end="")
+        text = _as_text(options.pid, process.layout.version, stacks)
+        print(text + "".join(await_lines(tasks or [])), end="")
     return 0
 
 
-def _as_json(pid: int, version: tuple[int, int], stacks: list[ThreadStack]) -> str:
+def _as_json(
+    pid: int, version: tuple[int, int], stacks: list[ThreadStack], tasks: list[Task] | None
+) -> str:
     threads = [{**stack._asdict(), "frames": _frames(stack)} for stack in stacks]
     content = {
         "pid": pid,
         "command": command_line(pid),
         "python": "{}.{}".format(*version),
         "threads": threads,
+        "tasks": None if tasks is None else _tasks(tasks),
     }
     return json.dumps(content, indent=2)
+
+
+def _tasks(tasks: list[Task]) -> list[dict[str, object]]:
+    names = {task.address: task.name for task in tasks}
+    return [
+        {
+            "name": task.name,
+            "runs": task.runs,
+            "frames": [frame._asdict() for frame in task.frames],
+            "awaited_by": [names[each] for each in task.awaited_by if each in names],
+        }
+        for task in tasks
+    ]
+
+
+def await_lines(tasks: list[Task]) -> Iterator[str]:
+    """Yield the lines of the tree of tasks: each task is below the one that awaits it.
+
+    A task that several tasks await is below each of them. Tasks that await each other are below
+    the first of them.
+    """
+    if not tasks:
+        return
+    yield f"\nasyncio: {len(tasks)} task{'' if len(tasks) == 1 else 's'}\n"
+    known = {task.address for task in tasks}
+    shown: set[int] = set()
+    roots = [task for task in tasks if not known.intersection(task.awaited_by)]
+    for task in (*roots, *tasks):
+        if task.address not in shown:
+            yield from _branch(task, tasks, 1, shown, ())
+
+
+def _branch(
+    task: Task, tasks: list[Task], depth: int, shown: set[int], above: tuple[int, ...]
+) -> Iterator[str]:
+    shown.add(task.address)
+    indent = "    " * depth
+    yield f"{indent}{task.name}{' (runs)' if task.runs else ''}\n"
+    for frame in reversed(task.frames):
+        yield f"{indent}    {_frame_text(frame)}\n"
+    for other in tasks:
+        if task.address in other.awaited_by and other.address not in above:
+            yield from _branch(other, tasks, depth + 1, shown, (*above, task.address))
 
 
 def _frames(stack: ThreadStack) -> list[dict[str, object]] | None:

@@ -7,7 +7,10 @@ import sys
 
 import pytest
 
+from stretto.cli.dump import await_lines
 from stretto.cli.main import main
+from stretto.profilers.sampling.await_tree import Task
+from stretto.profilers.sampling.stacks import Frame
 from tests.support.python_targets import ASLEEP, BUSY, running
 
 
@@ -35,3 +38,32 @@ def test_json_has_the_threads_with_their_frames(capsys: pytest.CaptureFixture[st
 def test_missing_process_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["dump", "4194305"]) == 1
     assert "There is no process 4194305." in capsys.readouterr().err
+
+
+def test_task_is_below_the_one_that_awaits_it() -> None:
+    query = Frame("query", "app.py", 4)
+    tasks = [
+        Task(3, "Task-3", False, [Frame("checkout", "app.py", 7), query], [1]),
+        Task(1, "main", True, [], []),
+        Task(4, "both", False, [query], [1, 3]),
+    ]
+    assert (
+        "".join(await_lines(tasks))
+        == """
+asyncio: 3 tasks
+    main (runs)
+        Task-3
+            query (app.py:4)
+            checkout (app.py:7)
+            both
+                query (app.py:4)
+        both
+            query (app.py:4)
+"""
+    )
+
+
+def test_tasks_that_await_each_other_are_shown_once() -> None:
+    tasks = [Task(1, "a", False, [], [2]), Task(2, "b", False, [], [1])]
+    assert "".join(await_lines(tasks)) == "\nasyncio: 2 tasks\n    a\n        b\n"
+    assert not list(await_lines([]))

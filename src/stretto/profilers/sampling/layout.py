@@ -36,6 +36,40 @@ _CODE = (
     "start"
 )
 
+_OBJECTS_14 = (
+    ("code", f"{_CODE} tlbc"),
+    ("object", "size type"),
+    ("type", "size name repr flags"),
+    ("tuple", "size items count"),
+    ("list", "size items count"),
+    ("set", "size used table mask"),
+    ("dict", "size keys values"),
+    ("float", "size value"),
+    ("long", "size tag digit"),
+    ("bytes_object", "size count data"),
+    ("text_object", "size state length ascii"),
+    ("gc", "size collecting"),
+    ("gen", "size name iframe frame_state"),
+    ("list", "next prev"),
+)
+_OBJECTS_15 = (
+    ("code", f"{_CODE} tlbc"),
+    ("object", "size type"),
+    ("type", "size name repr flags basicsize dictoffset"),
+    ("heap_type", "size cached_keys"),
+    ("tuple", "size items count"),
+    ("list", "size items count"),
+    ("set", "size used table mask"),
+    ("dict", "size keys values"),
+    ("float", "size value"),
+    ("long", "size tag digit"),
+    ("bytes_object", "size count data"),
+    ("text_object", "size state length ascii compact"),
+    ("gc", "size collecting frame stats_size stats"),
+    ("gen", "size name iframe frame_state"),
+    ("list", "next prev"),
+)
+
 _Groups = tuple[tuple[str, str], ...]
 _ORDERS: dict[tuple[int, int], _Groups] = {
     (3, 13): (
@@ -50,7 +84,7 @@ _ORDERS: dict[tuple[int, int], _Groups] = {
         ("interpreter", _INTERPRETER_14),
         ("thread", _THREAD_13),
         ("frame", f"{_FRAME_13} stackpointer tlbc_index"),
-        ("code", _CODE),
+        *_OBJECTS_14,
     ),
     (3, 15): (
         ("runtime", _RUNTIME),
@@ -58,7 +92,7 @@ _ORDERS: dict[tuple[int, int], _Groups] = {
         ("thread", _THREAD_15),
         ("error", "value"),
         ("frame", f"{_FRAME_13} stackpointer tlbc_index"),
-        ("code", _CODE),
+        *_OBJECTS_15,
     ),
 }
 
@@ -114,6 +148,13 @@ _OWNERS = {(3, 11): (3, 2), (3, 12): (3, 3), (3, 13): (3, 3), (3, 14): (3, 4), (
 """By version: the lowest `owner` of frames that are no Python calls, and the highest `owner`."""
 
 
+_GENERATORS = {
+    (3, 14): {"gen_suspended_in_await": 0xFF, "gen_cleared": 4, "gen_awaited_depth": 8},
+    (3, 15): {"gen_suspended_in_await": 2, "gen_cleared": 5, "gen_awaited_depth": 16},
+}
+"""By version: values of `gi_frame_state`, as a byte, and how far below the top of its stack a
+generator has what it awaits: since 3.15 an index is above it."""
+
 _CACHED_KEYS = {(3, 11): 872, (3, 12): 880, (3, 13): 880, (3, 14): 880, (3, 15): 888}
 """By version: the offset, in a class, of the keys that its instances share."""
 
@@ -159,6 +200,7 @@ def layout_of(version: tuple[int, int], runtime: bytes) -> Layout:
         text_compact=72 if version == (3, 11) else 56,
         type_cached_keys=_CACHED_KEYS[version],
         has_gil=int("gil_holder" in layout),
+        **_GENERATORS.get(version, {}),
     )
     return layout
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import mmap
 import os
 import struct
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -49,7 +50,7 @@ class PythonProcess(NamedTuple):
         Raises:
             OSError: The process has ended.
         """
-        return [each + self.layout["interpreter_threads_head"] for each in self._interpreters()]
+        return [each + self.layout["interpreter_threads_head"] for each in self.interpreters()]
 
     def modules(self) -> list[int]:
         """Return, for each interpreter, the address of `sys.modules`.
@@ -58,9 +59,10 @@ class PythonProcess(NamedTuple):
             OSError: The process has ended.
         """
         offset = self.layout["interpreter_imports_modules"]
-        return [self._word(each + offset) for each in self._interpreters()]
+        return [self._word(each + offset) for each in self.interpreters()]
 
-    def _interpreters(self) -> Iterator[int]:
+    def interpreters(self) -> Iterator[int]:
+        """Yield the address of each interpreter."""
         address = self._word(self.runtime + self.layout["runtime_interpreters_head"])
         for _ in range(_MAX_INTERPRETERS):
             if not address:
@@ -70,7 +72,7 @@ class PythonProcess(NamedTuple):
 
     def gil(self) -> tuple[int, int]:
         """Return the addresses of the GIL's last holder and of its lock; (0, 0) if unknown."""
-        interpreter = next(self._interpreters(), 0)
+        interpreter = next(self.interpreters(), 0)
         if not interpreter or not self.layout["has_gil"]:
             return 0, 0
         gil = self._word(interpreter + self.layout["interpreter_ceval_gil"])
@@ -133,8 +135,33 @@ def _unreadable(pid: int, error: OSError) -> ProcessError:
     return ProcessError(f"Process {pid} can't be read: {error}.")
 
 
-def _files(pid: int) -> Iterator[tuple[str, int]]:
-    """Yield the files in a process that may have the interpreter: (path, first address)."""
+def section_address(pid: int, section: str, module: str) -> int | None:
+    """Return the address of a section in a process; None if no file has it.
+
+    Args:
+        pid: The process.
+        section: The section's name.
+        module: The name of an extension module that may have it, or else the interpreter.
+
+    Raises:
+        OSError: The process has ended, or can't be read.
+    """
+    for path, start in _files(pid, module):
+        with suppress(ValueError, FileNotFoundError), _image(pid, path) as image:
+            elf = ElfFile(image)
+            found = elf.section(section)
+            if found is not None:
+                return found + start - elf.first_address
+    return None
+
+
+def _files(pid: int, module: str = "python") -> Iterator[tuple[str, int]]:
+    """Yield the files in a process that may have the interpreter: (path, first address).
+
+    Args:
+        pid: The process.
+        module: The name of an extension module whose file is yielded, too.
+    """
     seen = set()
     for line in Path(f"/proc/{pid}/maps").read_text(errors="surrogateescape").splitlines():
         fields = line.split(maxsplit=5)
@@ -142,7 +169,8 @@ def _files(pid: int) -> Iterator[tuple[str, int]]:
             continue
         path = fields[5]
         seen.add(path)
-        if "python" in os.path.basename(path) or path == _executable(pid):
+        name = os.path.basename(path)
+        if "python" in name or name.startswith(module) or path == _executable(pid):
             yield path, int(fields[0].partition("-")[0], 16)
 
 
@@ -153,12 +181,19 @@ def _executable(pid: int) -> str:
         return ""
 
 
+@contextmanager
+def _image(pid: int, path: str) -> Iterator[mmap.mmap]:
+    """Map a file of a process."""
+    with (
+        open(f"/proc/{pid}/root{path}", "rb") as file,
+        mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as image,
+    ):
+        yield image
+
+
 def _in_file(pid: int, path: str, start: int) -> PythonProcess | None:
     try:
-        with (
-            open(f"/proc/{pid}/root{path}", "rb") as file,
-            mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as image,
-        ):
+        with _image(pid, path) as image:
             elf = ElfFile(image)
             moved = start - elf.first_address
             symbols = elf.symbols("_PyRuntime", "Py_Version")

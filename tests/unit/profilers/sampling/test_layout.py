@@ -16,7 +16,7 @@ def table(version: tuple[int, int], free_threaded: int = 0) -> bytes:
     """Return a table of offsets: each entry is its own index, and the first index is 3."""
     number = version[0] << 24 | version[1] << 16
     head = OFFSETS_COOKIE + struct.pack("<QQ", number, free_threaded)
-    return head + struct.pack("<100Q", *range(3, 103))
+    return head + struct.pack("<110Q", *range(3, 113))
 
 
 def test_this_version_is_supported() -> None:
