@@ -58,7 +58,7 @@ def test_tree_of_a_gather() -> None:
     assert own_calls(tasks["both"]) == ["both"]
     assert own_calls(tasks["second"]) == ["checkout", "query"]
     query = tasks["second"].frames[1]
-    assert "sleep(1000)" in (HEAD + WAITING).splitlines()[query.line - 1]
+    assert "await asyncio.sleep" in (HEAD + WAITING).splitlines()[query.line - 1]
     assert not any(task.runs for task in tasks.values())
 
 
