@@ -74,8 +74,7 @@ bool st_c_call_begins(struct st_shown_calls* s, uint64_t frame,
     site->short_row = ST_SHORT_C_CALLS - 1;
     return false;
   }
-  PyObject* name = st_c_function_name(callable);
-  Py_XSETREF(site->name, Py_XNewRef(name));
+  PyObject* name = st_call_site_rename(site, st_c_function_name(callable));
   st_shown_note_event(s, now);
   st_shown_note_wait(s);
   if (c->depth == ST_OPEN_C_CALLS)

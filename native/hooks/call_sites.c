@@ -206,8 +206,16 @@ static PyObject* find_name(PyObject* code, int offset) {
 }
 
 PyObject* st_call_site_name(struct st_call_site* site) {
-  if (!site->name)
+  if (!site->name) {
     site->name = find_name(site->code, site->offset);
+    site->named_by_code = site->name != NULL;
+  }
   PyErr_Clear();
+  return site->name;
+}
+
+PyObject* st_call_site_rename(struct st_call_site* site, PyObject* function) {
+  if (!site->named_by_code)
+    Py_XSETREF(site->name, Py_XNewRef(function));
   return site->name;
 }

@@ -5,8 +5,9 @@
  * ST_CALL_SITES sites; further ones are not measured.
  *
  * The name of a site is that of the C function which it called, such as
- * `_thread.lock.acquire`.  If no event has told the function, the name is what
- * the code calls it: `self._lock.acquire`.
+ * `_thread.lock.acquire`.  If a slice needs the name before an event has told
+ * the function, the name is what the code calls it, `self._lock.acquire`, and
+ * stays so: all slices of a site have one name.
  */
 #pragma once
 
@@ -20,6 +21,8 @@ struct st_call_site {
   /* The number of short calls since the last long one. */
   uint32_t short_row;
   PyObject* name; /* NULL if the site has no name yet. */
+  /* Whether the name is what the code calls the function. */
+  bool named_by_code;
 };
 
 /* Returns the site; NULL if there are too many. */
@@ -30,4 +33,8 @@ PyObject* st_call_site_name(struct st_call_site* site);
 /* Returns whether the code contains a name that functions which block often
  * have: `sleep`, `acquire`, `recv`, and doesn't install profile functions. */
 bool st_code_may_block(PyObject* code);
+/* Names a site by the C function that it is calling, unless its slices have
+ * the name that the code tells.  Returns the name as a borrowed reference; NULL
+ * if both are unknown. */
+PyObject* st_call_site_rename(struct st_call_site* site, PyObject* function);
 void st_call_sites_clear(void);

@@ -78,6 +78,15 @@ def gets():
     later(orders.put, 1)
     orders.get()
 
+def get_order(orders):
+    orders.get()
+
+def gets_again():
+    orders = queue.SimpleQueue()
+    for number in range(2):
+        later(orders.put, number)
+        get_order(orders)
+
 def computes():
     end = time.monotonic() + 0.4
     while time.monotonic() < end:
@@ -88,7 +97,7 @@ def finds_short_calls():
         os.stat(".")
 
 for function in (sleeps, acquires, enters, selects, polls, receives, reads, iterates, waits,
-                 executes, gets):
+                 executes, gets, gets_again):
     function()
 burner = threading.Thread(target=computes)
 burner.start()
@@ -162,6 +171,15 @@ def test_blocking_call_without_an_event_is_found_by_samples(trace: Any, caller: 
     duration, of_caller, begins_earlier = longest(trace, caller, BY_SAMPLES[caller])
     assert 300_000_000 < duration <= of_caller
     assert begins_earlier is not None
+
+
+@needs_events
+def test_calls_of_one_place_have_one_name_if_samples_find_the_first_one(trace: Any) -> None:
+    columns = "call.name, extract_arg(call.arg_set_id, 'debug.begins_up_to_ns_earlier') is null"
+    of_place = "from slice caller join slice call on call.parent_id = caller.id"
+    condition = "where caller.name = 'get_order' and call.dur > 300000000 order by call.ts"
+    found = trace.query(f"select {columns} {of_place} {condition}")
+    assert found == [("orders.get", 0), ("orders.get", 1)]
 
 
 def test_threads_that_wait_for_the_gil_or_a_cpu_have_no_slices_of_c_functions(trace: Any) -> None:
