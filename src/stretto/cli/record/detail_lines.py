@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 TOP = 3
 """The number of functions per line."""
+NOTABLE = 10
+"""Imports have a line if the longest takes at least this part of the CPU time: a tenth."""
 
 
 def time_text(nanoseconds: float) -> str:
@@ -70,6 +72,27 @@ def _merge(totals: Iterable[ProcessTotals]) -> list[_Merged]:
 def _top(title: str, functions: list[_Merged], time: Callable[[_Merged], int]) -> list[str]:
     top = [f for f in sorted(functions, key=time, reverse=True)[:TOP] if time(f)]
     return [f"  {title}: " + "; ".join(f.text(time(f)) for f in top)] if top else []
+
+
+def _package(function: _Merged) -> str | None:
+    """Return the package whose import the function is: `pandas` for `import pandas.core.frame`."""
+    before, _, module = function.function.name.partition("import ")
+    return module.partition(".")[0] if module and not before else None
+
+
+def _imports(functions: Iterable[_Merged], running_ns: int) -> list[str]:
+    """Return a line about the slowest imports, if one takes a notable part of the time.
+
+    The import of a package contains those of its modules, and is the longest of them.
+    """
+    longest: dict[str, _Merged] = {}
+    for function in functions:
+        package = _package(function)
+        if package and function.total_ns > getattr(longest.get(package), "total_ns", 0):
+            longest[package] = function
+    if max((f.total_ns for f in longest.values()), default=0) * NOTABLE < running_ns:
+        return []
+    return _top("imports, with what they import", [*longest.values()], lambda f: f.total_ns)
 
 
 def _sum(totals: Iterable[ProcessTotals], name: str) -> int:
@@ -136,6 +159,7 @@ def detail_lines(result: RecordingResult) -> list[str]:
     calling = "with what they call" if own else "with what they call, all installed"
     lines += _top("running in", functions, lambda f: f.own_ns)
     lines += _top(calling, own or inner, lambda f: f.total_ns)
+    lines += _imports(functions, _sum(totals, "running_ns"))
     lines += _top("waiting in", functions, lambda f: f.waiting_ns)
     lines.append(f"  left out: {_left_out(result)}")
     return lines + _sampling(totals) + _rises(result)

@@ -73,6 +73,21 @@ def test_installed_functions_are_named_if_the_program_has_none_of_its_own() -> N
     )
 
 
+def imports(*times: tuple[str, int]) -> dict[str, str]:
+    functions = [
+        FunctionTotals(f"import {module}", STDLIB, 1, 1, 0, time, 0) for module, time in times
+    ]
+    return lines_of(ProcessTotals(7, {"running_ns": 90 * MS}, functions))
+
+
+def test_longest_imports_of_packages_have_a_line_if_they_take_a_tenth_of_the_time() -> None:
+    found = imports(("pandas", 9 * MS), ("pandas.core", 8 * MS), ("numpy.random", 2 * MS))
+    assert found["imports, with what they import"] == (
+        "import pandas (queue.py:1) 9 ms, 1 call; import numpy.random (queue.py:1) 2 ms, 1 call"
+    )
+    assert "imports, with what they import" not in imports(("pandas", 8 * MS))
+
+
 def test_function_without_a_complete_call_has_no_number_of_calls() -> None:
     loops = ProcessTotals(7, {}, [FunctionTotals("loop", "job.py", 3, 0, MS, MS, 0)])
     assert lines_of(loops)["running in"] == "loop (job.py:3) 1 ms, no call has ended"
