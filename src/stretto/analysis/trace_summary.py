@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from stretto.analysis.heap_totals import profiled_processes
+from stretto.analysis.off_cpu import off_cpu
 from stretto.analysis.sample_totals import sampled_threads
 from stretto.analysis.thread_times import ThreadTimes, thread_times
 from stretto.analysis.trace_tables import UNREAD, statistics, table_rows
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from stretto import _native
     from stretto.analysis.heap_totals import ProfiledProcess
+    from stretto.analysis.off_cpu import OffCpu
     from stretto.analysis.sample_totals import SampledThread
     from stretto.analysis.unexpected_tests import UnexpectedTest
 
@@ -71,6 +73,7 @@ class Summary(NamedTuple):
         samples: The stack samples of each thread.
         heaps: The heap profiles of each process.
         tests: The tests of a test run that did not pass.
+        off_cpu: Where threads were off the CPU, and why; empty without scheduling events.
     """
 
     seconds: float
@@ -86,6 +89,7 @@ class Summary(NamedTuple):
     samples: list[SampledThread]
     heaps: list[ProfiledProcess]
     tests: list[UnexpectedTest]
+    off_cpu: list[OffCpu]
 
 
 def _times(row: tuple[Any, ...]) -> Times:
@@ -148,4 +152,5 @@ def summarize(importer: _native.TraceImporter) -> Summary:
         heaps=profiled_processes(importer),
         # Reads all slices and arguments in Python.
         tests=unexpected_tests(importer) if has_tests else [],
+        off_cpu=off_cpu(importer),
     )

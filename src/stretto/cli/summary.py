@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Sequence
 
+    from stretto.analysis.off_cpu import OffCpu
     from stretto.analysis.trace_summary import Summary, Times
     from stretto.analysis.unexpected_tests import UnexpectedTest
 
@@ -42,6 +43,8 @@ time of their caller.
 
 _LIMIT = 10
 _PAGE_LIMIT = 25
+_INNERMOST = 2
+"""How many calls of a stack are shown."""
 _STATS = {
     "bytes_overwritten": "traced_buf_bytes_overwritten",
     "trace_writer_packet_loss": "traced_buf_trace_writer_packet_loss",
@@ -224,11 +227,32 @@ def _as_text(contents: Contents, found: Summary, limit: int) -> str:
             ),
             _table("Categories", found.categories, limit, {**_TIMES, **of_category}),
             _table("Lanes", found.lanes, limit, _lane_columns(found.lanes)),
+            _off_cpu(found.off_cpu, limit),
             samples_as_text(found.samples, limit),
             heaps_as_text(found.heaps, limit),
             _tests(found.tests, limit),
         ]
     )
+
+
+def _off_cpu(rows: list[OffCpu], limit: int) -> str:
+    """Return the table of where threads were off the CPU."""
+    if not rows:
+        return ""
+    shown = [
+        (
+            time_text(row.total),
+            row.number,
+            time_text(row.longest),
+            row.reason,
+            row.thread,
+            " > ".join(row.stack[-_INNERMOST:]) or "-",
+        )
+        for row in rows[:limit]
+    ]
+    more = f"and {len(rows) - limit} more\n" if len(rows) > limit else ""
+    names = ["time", "count", "max", "why", "thread", "in"]
+    return f"\nOff the CPU\n\n{as_table(names, shown, {'time', 'count', 'max'})}{more}"
 
 
 def _tests(tests: list[UnexpectedTest], limit: int) -> str:
@@ -275,6 +299,7 @@ def _as_json(contents: Contents, found: Summary, limit: int | None) -> str:
         "slices": _objects(found.slices, limit),
         "categories": _objects(found.categories, limit),
         "lanes": lanes,
+        "off_cpu": [row._asdict() for row in found.off_cpu[:limit]],
         "samples": samples_as_values(found.samples, limit),
         "heaps": heaps_as_values(found.heaps, limit),
         "tests": [test._asdict() for test in found.tests[:limit]],
