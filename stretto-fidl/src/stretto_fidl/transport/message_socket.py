@@ -23,6 +23,7 @@ import array
 import os
 import socket
 import struct
+from sys import is_finalizing
 from typing import TYPE_CHECKING, Final
 
 from stretto_fidl.bindings.objects import ChannelEnd, adopt
@@ -33,6 +34,7 @@ from stretto_fidl.errors import FidlError
 from stretto_fidl.transport.errors import ClosedError, PeerError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from stretto_fidl.codec.handle import Handle
@@ -261,6 +263,10 @@ class MessageSocket:
         self._close_fds()
         self._socket.close()
 
-    def __del__(self) -> None:
-        if hasattr(self, "_expected"):
+    def __del__(self, _is_finalizing: Callable[[], bool] = is_finalizing) -> None:
+        if not hasattr(self, "_expected"):
+            return
+        if _is_finalizing():  # Modules may have no globals; the process's end closes other handles.
+            self._socket.close()
+        else:
             self.close()

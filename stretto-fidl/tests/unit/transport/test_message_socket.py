@@ -6,6 +6,8 @@ import array
 import os
 import socket
 import struct
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -211,3 +213,19 @@ def test_endpoint_refuses_and_closes_descriptors_of_unsuitable_kinds() -> None:
     with pytest.raises(FidlError):
         MessageSocket(ChannelEnd(socket.socket(socket.AF_INET, socket.SOCK_DGRAM).detach()))
     assert descriptors() == before
+
+
+def test_socket_that_is_left_at_the_exit_of_the_interpreter_is_closed_without_a_message() -> None:
+    # That module is cleared late, when the globals of modules imported later are None.
+    program = (
+        "import socket, sys\n"
+        "from stretto_fidl.bindings import ChannelEnd\n"
+        "from stretto_fidl.transport import message_socket\n"
+        "peer, own = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)\n"
+        "peer.close()\n"
+        "left = message_socket, message_socket.MessageSocket(ChannelEnd(own.detach()))\n"
+        "sys.modules['_frozen_importlib'].left = left\n"
+    )
+    command = [sys.executable, "-W", "error", "-c", program]
+    run = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert run.stderr == ""
