@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from _programs import PROGRAMS
 
-from stretto.analysis.track_events import TrackEvents
+from stretto.analysis.trace_tables import import_trace, table_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -122,11 +122,9 @@ def check_trace(path: Path) -> int:
     """
     last = 0
     names: dict[str, int] = {}
-    with open(path, "rb") as file:
-        for event in TrackEvents(file):
-            if event.name:  # counters have no name, and go on until the process has ended
-                last = max(last, event.timestamp)
-            names[event.name] = event.timestamp
+    for name, timestamp in table_columns(import_trace(path), "slice", "name", "ts"):
+        last = max(last, timestamp)
+        names[name] = timestamp
     missing = PHASES - set(names)
     if missing or last - names.get("finish", last) > 10**9:
         raise SystemExit(f"{path}: the phases {sorted(missing)} are missing")

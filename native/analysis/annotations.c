@@ -147,6 +147,7 @@ static bool parse_value(struct st_arg_path* p, struct st_field annotation) {
       added |= parse_scalar(p, f);
     }
   }
+  p->m->counts.undecodable_arguments += st_decoder_left(&d) > 0;
   p->depth--;
   return added;
 }

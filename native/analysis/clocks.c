@@ -50,7 +50,7 @@ static bool add_reading(struct st_clocks* c, struct reading r,
   bool own = r.id >= ST_FIRST_SEQUENCE_CLOCK && r.id <= ST_LAST_SEQUENCE_CLOCK;
   if ((own && !sequence) || (r.is_incremental && !own))
     return false;
-  uint32_t number = clock_number(c, st_clock_id(r.id, sequence));
+  uint32_t number = clock_number(c, st_clock_id(c, r.id, sequence));
   struct st_clock* clock = &c->clocks.data[number];
   bool is_new = !clock->series.size;
   if (!is_new && (clock->unit != (int64_t)r.unit ||
@@ -138,6 +138,11 @@ static bool trace_time(struct st_clocks* c, uint32_t reading, int64_t* ts) {
   return false;
 }
 
+/* Returns a clock's id without the number of its file. */
+static uint64_t shown_id(uint64_t id) {
+  return id >> 32 ? id & ~(uint64_t)0xFFFFFF00 : id;
+}
+
 static void add_rows(struct st_clocks* c, struct st_storage* s) {
   for (uint32_t i = 0; i < c->members.size; i++) {
     uint64_t id = c->clocks.data[c->members.data[i]].id;
@@ -149,7 +154,7 @@ static void add_rows(struct st_clocks* c, struct st_storage* s) {
     struct st_cell cells[ST_CLOCK_COLUMNS] = {
         [ST_CLOCK_id] = st_int(t->rows),
         [ST_CLOCK_ts] = st_int(ts),
-        [ST_CLOCK_clock_id] = st_int((int64_t)id),
+        [ST_CLOCK_clock_id] = st_int((int64_t)shown_id(id)),
         [ST_CLOCK_clock_name] = st_text(named ? st_intern(s, kNames[id]) : 0),
         [ST_CLOCK_clock_value] = st_int(c->readings.data[i]),
         [ST_CLOCK_snapshot_id] = st_int(c->snapshots),

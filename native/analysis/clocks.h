@@ -13,7 +13,7 @@
  * if all are later.
  *
  * Clock ids from 64 to 127 belong to a sequence; they are stored as
- * sequence << 32 | id.
+ * sequence << 32 | file << 8 | id, with the number of the file in an archive.
  */
 #pragma once
 
@@ -56,15 +56,17 @@ struct st_clocks {
   bool is_locked; /* The trace clock has been used, so it can't change. */
   uint32_t epoch; /* Counts series. */
   uint32_t snapshots;
+  uint32_t file; /* The number of the file that is being read. */
   /* The clocks of a snapshot that is being read. */
   ST_ARRAY(uint32_t) members;
   ST_ARRAY(int64_t) readings;
 };
 
 void st_clocks_init(struct st_clocks* c);
-static inline uint64_t st_clock_id(uint64_t id, uint32_t sequence) {
+static inline uint64_t st_clock_id(const struct st_clocks* c, uint64_t id,
+                                   uint32_t sequence) {
   bool own = id >= ST_FIRST_SEQUENCE_CLOCK && id <= ST_LAST_SEQUENCE_CLOCK;
-  return own ? (uint64_t)sequence << 32 | id : id;
+  return own ? (uint64_t)sequence << 32 | (uint64_t)c->file << 8 | id : id;
 }
 /* Reads a ClockSnapshot, and adds rows to clock_snapshot.  Returns false if the
  * snapshot is invalid; no row was added then. */

@@ -474,6 +474,7 @@ static void parse_legacy(struct st_importer* m, struct parsed* p) {
 
 void st_parse_event(struct st_importer* m, const struct st_event* e) {
   struct parsed p = {.event = e, .utid = ST_NO_ROW, .passthrough = ST_NO_ROW};
+  m->tracks.file = st_sequences_file(&m->sequences, e->generation);
   read_event(m, &p);
   if (p.type > TYPE(COUNTER)) {
     m->counts.unread_events++;

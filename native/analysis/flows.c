@@ -37,7 +37,12 @@ static void add_row(struct st_flows* f, uint64_t id, uint32_t from,
   insert_row(f, id, is_reversed ? to : from, is_reversed ? from : to);
 }
 
+static void add_point(struct st_flows* f, uint64_t id, uint32_t slice) {
+  *ST_PUSH(&f->points) = (struct st_flow_point){id, slice};
+}
+
 void st_flow_continue(struct st_flows* f, uint64_t id, uint32_t slice) {
+  add_point(f, id, slice);
   uint32_t* last = st_map_at(&f->last, id);
   if (*last)
     add_row(f, id, *last - 1, slice);
@@ -45,6 +50,7 @@ void st_flow_continue(struct st_flows* f, uint64_t id, uint32_t slice) {
 }
 
 void st_flow_end(struct st_flows* f, uint64_t id, uint32_t slice) {
+  add_point(f, id, slice);
   if (!st_map_get(&f->last, id))
     return;
   uint32_t* last = st_map_at(&f->last, id);
@@ -128,6 +134,7 @@ void st_flows_free(struct st_flows* f) {
   st_map_free(&f->last);
   st_map_free(&f->by_event);
   st_map_free(&f->pending_by_track);
+  free(f->points.data);
   free(f->names.data);
   free(f->pending.data);
 }

@@ -8,6 +8,12 @@ struct st_flow_name {
   st_string name, category;
 };
 
+/* A slice that names a flow. */
+struct st_flow_point {
+  uint64_t id;
+  uint32_t slice;
+};
+
 /* A flow that ends at the next slice of a track. */
 struct st_pending_flow {
   uint64_t id;
@@ -20,6 +26,9 @@ struct st_flows {
   struct st_storage* storage;
   struct st_arg_sets* arg_sets;
   struct st_map last; /* The last slice of an active flow, plus 1. */
+  /* All calls of st_flow_continue and st_flow_end.  The table flow lacks flows
+   * that only one slice names. */
+  ST_ARRAY(struct st_flow_point) points;
   /* Flows of a JSON trace have numbers: `by_event` finds a number + 1 by a hash
    * of the id, category and name; `names` has the names by number. */
   struct st_map by_event;

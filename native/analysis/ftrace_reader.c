@@ -75,7 +75,7 @@ static uint64_t clock_of(struct st_importer* m, const struct bundle* b,
   if (b->clock == CLOCK_MONO_RAW)
     clock = CLOCK_MONOTONIC_RAW;
   else if (b->clock != CLOCK_UNSPECIFIED)
-    clock = st_clock_id(ST_FIRST_SEQUENCE_CLOCK, sequence);
+    clock = st_clock_id(&m->clocks, ST_FIRST_SEQUENCE_CLOCK, sequence);
   if (clock != ST_CLOCK_BOOTTIME && b->has_ftrace_ts && b->has_boot_ts &&
       m->ftrace.last_clock_snapshot != (int64_t)b->ftrace_ts) {
     st_clocks_add_pair(&m->clocks, clock, (int64_t)b->ftrace_ts,

@@ -45,13 +45,17 @@ static bool run(struct st_importer* m, void (*step)(struct st_importer*)) {
   return !m->failed;
 }
 
+static void init_tokenizer(struct st_importer* m) {
+  st_tokenizer_init(&m->tokenizer, PACKET_FIELD, MAX_PACKET, kMarker,
+                    sizeof kMarker);
+}
+
 struct st_importer* st_importer_new(void) {
   struct st_importer* m = calloc(1, sizeof *m);
   if (!m)
     return NULL;
   atomic_init(&m->references, 1);
-  st_tokenizer_init(&m->tokenizer, PACKET_FIELD, MAX_PACKET, kMarker,
-                    sizeof kMarker);
+  init_tokenizer(m);
   if (run(m, init))
     return m;
   st_importer_free(m);
@@ -66,28 +70,63 @@ static void read_packets(struct st_importer* m) {
     st_memory_fail();
 }
 
-static void read_text(struct st_importer* m) {
-  if (m->json.is_used)
-    st_read_json(m, m->piece, m->piece_size);
-  else
-    st_read_systrace(m, m->piece, m->piece_size);
+static void read_piece(struct st_importer* m) {
+  switch (m->kind) {
+    case ST_FILE_JSON:
+      st_read_json(m, m->piece, m->piece_size);
+      break;
+    case ST_FILE_SYSTRACE:
+      st_read_systrace(m, m->piece, m->piece_size);
+      break;
+    default:
+      st_tokenizer_append(&m->tokenizer, m->piece, m->piece_size);
+      read_packets(m);
+  }
+}
+
+static void begin_file(struct st_importer* m, const void* data, size_t size) {
+  m->kind = st_json_begins(data, size)       ? ST_FILE_JSON
+            : st_systrace_begins(data, size) ? ST_FILE_SYSTRACE
+                                             : ST_FILE_PACKETS;
+  m->json.is_used |= m->kind == ST_FILE_JSON;
+  m->systrace.is_used |= m->kind == ST_FILE_SYSTRACE;
+  m->has_packets |= m->kind == ST_FILE_PACKETS;
 }
 
 bool st_importer_feed(struct st_importer* m, const void* data, size_t size) {
   if (m->failed || m->finished)
     return false;
-  if (!m->fed_bytes) {
-    m->json.is_used = st_json_begins(data, size);
-    m->systrace.is_used = !m->json.is_used && st_systrace_begins(data, size);
-  }
+  if (!m->kind && size)
+    begin_file(m, data, size);
   m->fed_bytes += size;
-  if (m->json.is_used || m->systrace.is_used) {
-    m->piece = data;
-    m->piece_size = size;
-    return run(m, read_text);
-  }
-  st_tokenizer_append(&m->tokenizer, data, size);
-  return run(m, read_packets);
+  m->piece = data;
+  m->piece_size = size;
+  return run(m, read_piece);
+}
+
+static void end_file(struct st_importer* m) {
+  st_tokenizer_end(&m->tokenizer);
+  read_packets(m);
+  m->counts.truncated_bytes +=
+      st_tokenizer_left(&m->tokenizer) + m->tokenizer.skipped;
+  st_read_deferred(m);
+  st_end_json(m);
+}
+
+static void next_file(struct st_importer* m) {
+  end_file(m);
+  st_tokenizer_free(&m->tokenizer);
+  init_tokenizer(m);
+  st_sorter_next_file(&m->sorter);
+  m->systrace.part = ST_SYSTRACE_START;
+  m->systrace.line.size = 0;
+  m->kind = ST_FILE_UNKNOWN;
+  m->clocks.file = ++m->sequences.file;
+  m->tracks.file = m->sequences.file;
+}
+
+bool st_importer_next_file(struct st_importer* m) {
+  return !m->finished && run(m, next_file);
 }
 
 static void parse(void* context, const struct st_queue* queue,
@@ -112,12 +151,8 @@ static void parse(void* context, const struct st_queue* queue,
 }
 
 static void finish(struct st_importer* m) {
-  st_tokenizer_end(&m->tokenizer);
-  read_packets(m);
-  m->counts.truncated_bytes =
-      st_tokenizer_left(&m->tokenizer) + m->tokenizer.skipped;
-  st_read_deferred(m);
-  if (!m->json.is_used)
+  end_file(m);
+  if (m->has_packets || !m->json.is_used)
     st_processes_use_idle(&m->processes);
   st_sorter_run(&m->sorter, parse, m);
   if (m->json.is_used)

@@ -17,6 +17,12 @@
  * The first piece decides whether the trace is JSON (json_reader.h) or text of
  * the kernel (systrace.h).
  *
+ * Several files, as in an archive, become one trace: st_importer_next_file
+ * between them.  Processes, threads and the machine's clocks are those of all
+ * files; writers, their clocks, and the uuids of tracks belong to their file.
+ * The first file's clock is the clock of the trace.  JSON comes after the files
+ * of packets, whose clocks it can't change.
+ *
  * Events are parsed in finish(), in the order of their timestamps; events
  * of the same time, in the order of the file.  Descriptors apply to the whole
  * trace.
@@ -68,7 +74,7 @@ struct st_counts {
   uint64_t skipped_packets, tokenizer_errors, parser_errors;
   uint64_t clock_failures, invalid_snapshots, negative_timestamps;
   uint64_t unread_fields, unknown_fields, unread_events,
-      previous_packet_dropped, undecodable_packets;
+      previous_packet_dropped, undecodable_packets, undecodable_arguments;
   uint64_t proc_stat_unknown, write_into_file;
   uint64_t write_into_file_no_flush;
   uint64_t meminfo_unknown, vmstat_unknown, psi_unknown, invalid_cpu_times;
@@ -129,9 +135,16 @@ struct st_importer {
   struct st_map stats;    /* Statistic, index to row + 1. */
   int64_t tracing_started, page_size;
   uint32_t chrome_bundles, chrome_metadata; /* Packets with metadata. */
-  const char* piece; /* The piece of a JSON trace that is being read. */
+  const char* piece; /* The piece of a text that is being read. */
   size_t piece_size;
   uint64_t fed_bytes;
+  enum st_file_kind {
+    ST_FILE_UNKNOWN,
+    ST_FILE_PACKETS,
+    ST_FILE_JSON,
+    ST_FILE_SYSTRACE
+  } kind;           /* Of the file that is read. */
+  bool has_packets; /* A file had packets. */
   struct st_field trace_stats;
   bool has_trigger, has_clone_trigger;
   bool is_cut_off; /* The end of the trace is missing; also set by the owner. */
@@ -141,6 +154,8 @@ struct st_importer {
 
 struct st_importer* st_importer_new(void);
 bool st_importer_feed(struct st_importer* m, const void* data, size_t size);
+/* Ends a file of an archive; the next piece begins another file. */
+bool st_importer_next_file(struct st_importer* m);
 bool st_importer_finish(struct st_importer* m);
 /* st_importer_keep adds a reference.  st_importer_free drops one, and frees the
  * importer with the last one.  Any thread may call them. */
@@ -189,10 +204,11 @@ uint32_t st_add_counter(struct st_importer* m, int64_t ts, uint32_t row,
 /* Adds a value of JSON, and the values in it, as arguments below a path:
  * json_args.c. */
 void st_add_json(struct st_arg_path* p, struct st_json value);
-/* These functions read a JSON trace: they queue the events of a piece, parse a
- * queued event, and finish after the last event: json_events.c. */
+/* These functions read a JSON trace: they queue the events of a piece, end a
+ * file, parse a queued event, and finish after the last event: json_events.c. */
 void st_read_json(struct st_importer* m, const char* data, size_t size);
 void st_parse_json(struct st_importer* m, const struct st_event* e);
+void st_end_json(struct st_importer* m);
 void st_finish_json(struct st_importer* m);
 /* Reads a bundle of kernel events, and queues the events.  `sequence` is the
  * packet's sequence id, `index` the sequence's index: ftrace_reader.c. */

@@ -413,11 +413,15 @@ void st_parse_json(struct st_importer* m, const struct st_event* event) {
   }
 }
 
+void st_end_json(struct st_importer* m) {
+  struct st_json_reader* r = &m->json.reader;
+  m->is_cut_off |= r->is_object && r->state != ST_JSON_END;
+  m->counts.truncated_bytes +=
+      r->skipped + (r->state == ST_JSON_EVENT ? r->kept.size : 0);
+  st_json_reader_free(r);
+  *r = (struct st_json_reader){.has_time_unit = r->has_time_unit};
+}
+
 void st_finish_json(struct st_importer* m) {
   set_counter_tracks(m);
-  m->is_cut_off |=
-      m->json.reader.is_object && m->json.reader.state != ST_JSON_END;
-  m->counts.truncated_bytes +=
-      m->json.reader.skipped +
-      (m->json.reader.state == ST_JSON_EVENT ? m->json.reader.kept.size : 0);
 }

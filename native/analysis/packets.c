@@ -120,7 +120,8 @@ static void update_state(struct st_importer* m, const struct packet* p,
   }
   sequence->has_packets = true;
   if (p->is_first)
-    *st_map_at(&m->tracks.with_first, sequence->id) = 1;
+    *st_map_at(&m->tracks.with_first, st_tracks_key(&m->tracks, sequence->id)) =
+        1;
   if (p->is_cleared)
     st_sequence_clear(&m->sequences, index);
   else if (p->is_after_loss)
@@ -161,7 +162,7 @@ static bool convert(struct st_importer* m, const struct packet* p,
   if (is_monotonic(p, clock)) {
     st_clocks_convert(&m->clocks, ST_CLOCK_MONOTONIC, *ts, ts);
   } else if (clock) {
-    uint64_t id = st_clock_id(clock, sequence->id);
+    uint64_t id = st_clock_id(&m->clocks, clock, sequence->id);
     int64_t value = st_clocks_absolute(&m->clocks, id, *ts);
     if (!st_clocks_convert(&m->clocks, id, value, ts))
       return false;
@@ -180,8 +181,8 @@ static void queue_packet(struct st_importer* m, int64_t ts, struct st_field f) {
 }
 
 /* Queues a packet that needs its sequence's state. */
-static void queue_profile(struct st_importer* m, int64_t ts, uint32_t index,
-                          struct st_field f) {
+static void queue_with_state(struct st_importer* m, int64_t ts, uint32_t index,
+                             struct st_field f) {
   uint32_t generation = m->sequences.sequences.data[index].generation;
   st_sorter_push_with(&m->sorter, ST_QUEUE_PACKETS, 0,
                       (struct st_event){.ts = ts,
@@ -216,7 +217,7 @@ static void route_content(struct st_importer* m, const struct packet* p,
       if (!st_tracks_register(&m->tracks, m->sequences.sequences.data[index].id,
                               p->content.data, p->content.size))
         m->counts.tokenizer_errors++;
-      queue_packet(m, ts, p->content);
+      queue_with_state(m, ts, index, p->content);
       break;
     case FIELD(THREAD_DESCRIPTOR):
       set_thread(m, p->content, index);
@@ -244,14 +245,14 @@ static void route_content(struct st_importer* m, const struct packet* p,
     case FIELD(STREAMING_PROFILE_PACKET):
       ts =
           st_streaming_profile_time(m, index, p->content.data, p->content.size);
-      queue_profile(m, ts, index, p->content);
+      queue_with_state(m, ts, index, p->content);
       break;
     case FIELD(PERF_SAMPLE):
     case FIELD(PROFILE_PACKET):
     case FIELD(MODULE_SYMBOLS):
     case FIELD(SMAPS_PACKET):
     case ST_FIELD_HEAP_GRAPH:
-      queue_profile(m, ts, index, p->content);
+      queue_with_state(m, ts, index, p->content);
       break;
     case FIELD(SYSTEM_INFO):
       st_read_system_info(m, p->content.data, p->content.size);
@@ -375,4 +376,5 @@ void st_read_deferred(struct st_importer* m) {
     else
       m->counts.clock_failures++;
   }
+  m->deferred.size = 0;
 }

@@ -14,16 +14,20 @@ static uint32_t add_queue(struct st_sorter* s, enum st_queue_kind kind,
 
 static struct st_queue* queue_of(struct st_sorter* s, enum st_queue_kind kind,
                                  uint32_t cpu) {
-  /* Queues of these kinds have fixed numbers. */
-  while (s->queues.size < ST_QUEUE_FTRACE)
-    add_queue(s, (enum st_queue_kind)s->queues.size, 0);
+  /* Queues of these kinds have fixed numbers from that of the file. */
+  while (s->queues.size < s->first + ST_QUEUE_FTRACE)
+    add_queue(s, (enum st_queue_kind)(s->queues.size - s->first), 0);
   if (kind < ST_QUEUE_FTRACE)
-    return &s->queues.data[kind];
+    return &s->queues.data[s->first + kind];
   while (s->by_cpu[kind].size <= cpu) {
     uint32_t added = add_queue(s, kind, s->by_cpu[kind].size);
     *ST_PUSH(&s->by_cpu[kind]) = added;
   }
   return &s->queues.data[s->by_cpu[kind].data[cpu]];
+}
+
+void st_sorter_next_file(struct st_sorter* s) {
+  s->first = s->queues.size;
 }
 
 /* Copies the data of an event, followed by its tail. */

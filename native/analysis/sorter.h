@@ -41,7 +41,7 @@ struct st_event {
    * wakeup. */
   uint32_t size : 31;
   /* The data is followed by a tail: the values of a track event's counters, the
-   * generation of a profiler's packet, or the rank of a JSON event among the
+   * generation of a packet that needs it, or the rank of a JSON event among the
    * events of equal time. */
   uint32_t has_tail : 1;
   union {
@@ -79,6 +79,7 @@ struct st_queue {
 struct st_sorter {
   bool has_ranks; /* Events of JSON are sorted by their ranks, too. */
   ST_ARRAY(struct st_queue) queues;
+  uint32_t first;                            /* The first queue of the file. */
   ST_ARRAY(uint32_t) by_cpu[ST_QUEUE_KINDS]; /* Numbers of queues. */
   ST_ARRAY(uint32_t) heap; /* Queues with events, the earliest one first. */
 };
@@ -91,6 +92,9 @@ void st_sorter_push(struct st_sorter* s, enum st_queue_kind kind, uint32_t cpu,
 void st_sorter_push_with(struct st_sorter* s, enum st_queue_kind kind,
                          uint32_t cpu, struct st_event event, const void* tail,
                          size_t tail_size);
+/* The next events are those of another file of an archive: it has queues of its
+ * own for packets and texts. */
+void st_sorter_next_file(struct st_sorter* s);
 /* Passes all events to `parse`, in the order of time. */
 typedef void st_parse(void* context, const struct st_queue* queue,
                       const struct st_event* event);

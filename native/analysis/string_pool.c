@@ -115,6 +115,19 @@ static bool is_same(const struct st_string_pool* p, uint32_t id,
   return length == size && memcmp(text, data, size) == 0;
 }
 
+/* Returns the slot of a string, or the empty slot where it belongs. */
+static uint32_t* find_slot(const struct st_string_pool* p, uint64_t hash,
+                           const void* data, size_t size) {
+  uint32_t i = (uint32_t)hash & (p->slot_count - 1);
+  while (p->slots[i]) {
+    uint32_t id = p->slots[i];
+    if (p->hashes.data[id] == hash && is_same(p, id, data, size))
+      break;
+    i = (i + 1) & (p->slot_count - 1);
+  }
+  return &p->slots[i];
+}
+
 st_string st_string_add(struct st_string_pool* p, const void* data,
                         size_t size) {
   if ((uint64_t)p->hashes.size * 4 >= (uint64_t)p->slot_count * 3)
@@ -122,20 +135,22 @@ st_string st_string_add(struct st_string_pool* p, const void* data,
   if (!size)
     data = "";
   uint64_t hash = hash_of(p, data, size);
-  uint32_t i = (uint32_t)hash & (p->slot_count - 1);
-  while (p->slots[i]) {
-    uint32_t id = p->slots[i];
-    if (p->hashes.data[id] == hash && is_same(p, id, data, size))
-      return id;
-    i = (i + 1) & (p->slot_count - 1);
-  }
+  uint32_t* slot = find_slot(p, hash, data, size);
+  if (*slot)
+    return *slot;
   const uint8_t* bytes = data;
   if (!is_utf8(bytes, bytes + size))
     return add_converted(p, bytes, bytes + size);
   uint32_t id = p->hashes.size;
   add_entry(p, hash, data, size);
-  p->slots[i] = id;
-  return id;
+  return *slot = id;
+}
+
+st_string st_string_find(const struct st_string_pool* p, const void* data,
+                         size_t size) {
+  if (!size)
+    data = "";
+  return p->slot_count ? *find_slot(p, hash_of(p, data, size), data, size) : 0;
 }
 
 st_string st_string_of(struct st_string_pool* p, const char* text) {

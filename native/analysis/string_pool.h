@@ -28,6 +28,9 @@ void st_string_pool_init(struct st_string_pool* p);
 st_string st_string_add(struct st_string_pool* p, const void* data,
                         size_t size);
 st_string st_string_of(struct st_string_pool* p, const char* text);
+/* Returns the id of a string; 0 if the pool doesn't have it. */
+st_string st_string_find(const struct st_string_pool* p, const void* data,
+                         size_t size);
 /* Returns the characters of a string, which end with no zero. */
 const char* st_string_text(const struct st_string_pool* p, st_string id,
                            size_t* size);

@@ -132,6 +132,8 @@ static void parse_descriptor(struct st_importer* m, const struct st_event* e) {
     else if (f.number == ST_FIELD_TRACK_DESCRIPTOR_CHROME_THREAD && f.data)
       chrome_thread = f;
   }
+  const uint32_t* generation = st_event_tail(e);
+  m->tracks.file = st_sequences_file(&m->sequences, *generation);
   if (!st_tracks_find(&m->tracks, uuid))
     return;
   if (!st_tracks_resolve(&m->tracks, uuid)) {

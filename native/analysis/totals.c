@@ -110,6 +110,8 @@ static void add_counts(struct st_importer* m) {
       {"stretto_unread_bytes", "data_loss", "analysis", c->truncated_bytes},
       {"stretto_undecodable_packets", "error", "analysis",
        c->undecodable_packets},
+      {"stretto_undecodable_arguments", "error", "analysis",
+       c->undecodable_arguments},
       {"stretto_unread_packets", "info", "analysis", c->unread_packets},
       {"stretto_unread_events", "info", "analysis", c->unread_events},
       {"unknown_extension_fields", "error", "trace", c->unknown_fields},
@@ -269,7 +271,8 @@ void st_add_totals(struct st_importer* m) {
   if (m->trace_stats.data)
     add_trace_stats(m);
   st_add_metadata(m, "trace_type", false, ST_NULL,
-                  st_intern(&m->storage, m->json.is_used       ? "json"
+                  st_intern(&m->storage, m->has_packets        ? "proto"
+                                         : m->json.is_used     ? "json"
                                          : m->systrace.is_used ? "systrace"
                                                                : "proto"));
   st_add_metadata(m, "trace_size_bytes", false, st_int((int64_t)m->fed_bytes),

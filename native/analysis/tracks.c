@@ -10,7 +10,7 @@ void st_tracks_init(struct st_tracks* t, struct st_storage* s,
 }
 
 struct st_track* st_tracks_find(struct st_tracks* t, uint64_t uuid) {
-  uint32_t index = st_map_get(&t->by_uuid, uuid);
+  uint32_t index = st_map_get(&t->by_uuid, st_tracks_key(t, uuid));
   return index ? &t->tracks.data[index - 1] : NULL;
 }
 
@@ -19,7 +19,7 @@ static struct st_track* invent(struct st_tracks* t, uint64_t uuid) {
   if (!uuid)
     track.name = st_intern(t->storage, "Default Track");
   ST_RESERVE(&t->tracks, 1);
-  *st_map_at(&t->by_uuid, uuid) = t->tracks.size + 1;
+  *st_map_at(&t->by_uuid, st_tracks_key(t, uuid)) = t->tracks.size + 1;
   struct st_track* added = ST_PUSH(&t->tracks);
   *added = track;
   return added;
@@ -134,7 +134,7 @@ static uint32_t source_arguments(struct st_tracks* t,
   arg_text(t, "category", track->category);
   arg_text(t, "builtin_counter_type", track->builtin);
   arg_text(t, "y_axis_share_key", track->share_key);
-  if (st_map_get(&t->with_first, track->sequence))
+  if (st_map_get(&t->with_first, st_tracks_key(t, track->sequence)))
     arg_int(t, "has_first_packet_on_sequence", ST_ARG_BOOL, 1);
   if (track->child_ordering)
     arg_text(t, "child_ordering",

@@ -78,11 +78,14 @@ struct st_tracks {
   struct st_cpus* cpus; /* CPUs with tracks get rows. */
   ST_ARRAY(struct st_track) tracks;
   ST_ARRAY(struct st_track_group) groups;
-  struct st_map by_uuid;        /* Index + 1. */
-  struct st_map by_merge_key;   /* Group + 1. */
-  struct st_map by_thread;      /* utid to row + 1, type thread_execution. */
-  struct st_map by_dimensions;  /* Type and dimensions to row + 1. */
-  struct st_map with_first;     /* Sequences with their first packet. */
+  /* The number of the file of what is read or parsed: equal uuids in several
+   * files of an archive are different tracks. */
+  uint32_t file;
+  struct st_map by_uuid;       /* By file and uuid: index + 1. */
+  struct st_map by_merge_key;  /* Group + 1. */
+  struct st_map by_thread;     /* utid to row + 1, type thread_execution. */
+  struct st_map by_dimensions; /* Type and dimensions to row + 1. */
+  struct st_map with_first;    /* By file and sequence: has its first packet. */
   struct st_arg_list arguments; /* Reused. */
   uint64_t errors;
 };
@@ -102,6 +105,10 @@ bool st_tid_is_sandboxed(struct st_field chrome_thread);
 /* Returns a tid that is different in each process. */
 static inline int64_t st_sandboxed_tid(int64_t tid, int64_t pid) {
   return (int64_t)((uint64_t)pid << 32 | (uint64_t)tid);
+}
+/* Returns the key of a track or sequence of the file. */
+static inline uint64_t st_tracks_key(const struct st_tracks* t, uint64_t id) {
+  return t->file ? id ^ st_mix(t->file) : id;
 }
 /* Returns a registered track; NULL if the uuid has no descriptor. */
 struct st_track* st_tracks_find(struct st_tracks* t, uint64_t uuid);

@@ -241,7 +241,7 @@ bool st_tracks_register(struct st_tracks* t, uint32_t sequence,
     read_field(t->storage, &track, f);
   if (!is_valid(&track))
     return false;
-  uint32_t* index = st_map_at(&t->by_uuid, track.uuid);
+  uint32_t* index = st_map_at(&t->by_uuid, st_tracks_key(t, track.uuid));
   if (!*index) {
     ST_RESERVE(&t->tracks, 1);
     *ST_PUSH(&t->tracks) = track;

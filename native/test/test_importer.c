@@ -26,16 +26,20 @@ static void add_packet(struct trace* t, const struct message* packet) {
                      t->data);
 }
 
-static void add_thread(struct trace* t) {
+static void add_thread_of(struct trace* t, uint64_t tid) {
   struct message thread = {0}, track = {0}, packet = begin_packet(2, 0);
   add_number(&packet, ST_FIELD_TRACE_PACKET_SEQUENCE_FLAGS, 1);
   add_number(&thread, ST_FIELD_THREAD_DESCRIPTOR_PID, 10);
-  add_number(&thread, ST_FIELD_THREAD_DESCRIPTOR_TID, 11);
+  add_number(&thread, ST_FIELD_THREAD_DESCRIPTOR_TID, tid);
   add_text(&thread, ST_FIELD_THREAD_DESCRIPTOR_THREAD_NAME, "worker");
   add_number(&track, ST_FIELD_TRACK_DESCRIPTOR_UUID, THREAD_TRACK);
   add_message(&track, ST_FIELD_TRACK_DESCRIPTOR_THREAD, &thread);
   add_message(&packet, ST_FIELD_TRACE_PACKET_TRACK_DESCRIPTOR, &track);
   add_packet(t, &packet);
+}
+
+static void add_thread(struct trace* t) {
+  add_thread_of(t, 11);
 }
 
 static void add_event(struct trace* t, uint64_t ts,
@@ -330,7 +334,62 @@ static void arrow_array_outlives_the_importer(void) {
   schema.release(&schema);
 }
 
+static const char kJson[] =
+    "[{\"ph\":\"X\",\"name\":\"j\",\"pid\":10,\"tid\":12,\"ts\":1,\"dur\":1}]";
+
+/* Two files of packets, with the same writer and uuid for different threads,
+ * and one of JSON. */
+static struct st_importer* import_three_files(void) {
+  struct st_importer* m = st_importer_new();
+  for (uint64_t tid = 11; tid <= 12; tid++) {
+    struct trace t = {0};
+    add_thread_of(&t, tid);
+    add_slice_event(&t, tid == 11 ? 300 : 200, BEGIN, "x");
+    CHECK(st_importer_feed(m, t.data, t.size - (tid == 11)));
+    CHECK(st_importer_next_file(m));
+  }
+  CHECK(st_importer_feed(m, kJson, sizeof kJson - 1));
+  CHECK(st_importer_finish(m));
+  return m;
+}
+
+static int64_t tid_of_slice(const struct st_importer* m, uint32_t slice) {
+  int64_t track = get(m, ST_SLICE_TABLE, slice, ST_SLICE_track_id);
+  int64_t utid = get(m, ST_TRACK_TABLE, (uint32_t)track, ST_TRACK_utid);
+  return get(m, ST_THREAD_TABLE, (uint32_t)utid, ST_THREAD_tid);
+}
+
+static void files_of_an_archive_become_one_trace(void) {
+  struct st_importer* m = import_three_files();
+  CHECK_EQ(m->storage.tables[ST_SLICE_TABLE].rows, 2);
+  CHECK_EQ(get(m, ST_SLICE_TABLE, 0, ST_SLICE_ts), 200);
+  CHECK_EQ(get(m, ST_SLICE_TABLE, 1, ST_SLICE_ts), 1000);
+  CHECK_EQ(tid_of_slice(m, 0), 12);
+  CHECK_EQ(tid_of_slice(m, 1), 12);
+  CHECK(m->counts.truncated_bytes > 0);
+  st_importer_free(m);
+}
+
+static void writers_and_tracks_belong_to_their_file(void) {
+  struct st_importer* m = st_importer_new();
+  for (uint64_t tid = 11; tid <= 12; tid++) {
+    struct trace t = {0};
+    add_thread_of(&t, tid);
+    add_slice_event(&t, 100 * tid, BEGIN, "x");
+    CHECK(st_importer_feed(m, t.data, t.size));
+    CHECK(tid == 12 || st_importer_next_file(m));
+  }
+  CHECK(st_importer_finish(m));
+  CHECK_EQ(m->storage.tables[ST_SLICE_TABLE].rows, 2);
+  CHECK_EQ(tid_of_slice(m, 0), 11);
+  CHECK_EQ(tid_of_slice(m, 1), 12);
+  CHECK_EQ(m->counts.truncated_bytes, 0);
+  st_importer_free(m);
+}
+
 int main(void) {
+  RUN(writers_and_tracks_belong_to_their_file);
+  RUN(files_of_an_archive_become_one_trace);
   RUN(slices_are_sorted_and_nested);
   RUN(pieces_of_any_size_give_the_same_tables);
   RUN(cut_trace_is_read_up_to_its_end);

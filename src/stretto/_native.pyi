@@ -1002,10 +1002,16 @@ class TraceImporter:
         """
 
     def is_text(self) -> bool:
-        """Return whether the trace is JSON. It is known from the first bytes that were fed."""
+        """Return whether the file is JSON, or the kernel's events as text.
+
+        It is known from the first bytes of the file that were fed.
+        """
 
     def cut_off(self) -> None:
         """Mark the end of the trace as missing: in the table stats, `stretto_cut_off` is 1."""
+
+    def next_file(self) -> None:
+        """End a file of an archive: the next bytes begin another one of the same trace."""
 
     def finish(self) -> None:
         """Parse the events, and complete the tables."""
@@ -1034,8 +1040,16 @@ class TraceImporter:
         in ns, and the source file of a function. The total counts recursion once.
         """
 
-    def slice_arguments(self, name: str, /) -> list[tuple[int, dict[str, Any]]]:
-        """Return track id and arguments, by key (`debug.line`), of all slices with a name."""
+    def slices_named(self, name: str, /) -> list[tuple[int, int, int, int, dict[str, Any]]]:
+        """Return the slices with a name, by time.
+
+        A row has timestamp and duration in ns (-1 if the slice isn't finished, 0 for an instant),
+        the id of its track, that of its first flow (0 without one), and its arguments by key, such
+        as `debug.line`.
+        """
+
+    def slices_with_argument(self, key: str, /) -> list[tuple[int, int, int, int, dict[str, Any]]]:
+        """Return the slices with an argument, by time, like `slices_named`."""
 
 class ArrowTable:
     """A table with the methods of Arrow's PyCapsule interface."""

@@ -5,12 +5,14 @@
  *   importer.is_text()                     whether the data are JSON, or text of
  *                                          the kernel
  *   importer.cut_off()                     notes that the end is missing
+ *   importer.next_file()                   the data of another file follow
  *   importer.finish()
  *   importer.tables()                      names
  *   importer.rows("slice")                 (names of columns, list of tuples)
  *   importer.arrow("slice")                an ArrowTable
  *   importer.slice_totals("function")      first and end time, list of tuples
- *   importer.slice_arguments("name")       list of (track id, dict)
+ *   importer.slices_named("name")          list of (time, duration, track id,
+ *   importer.slices_with_argument("key")     flow id, dict of arguments)
  *
  * An ArrowTable has the methods of Arrow's PyCapsule interface.  The GIL is
  * released while bytes are read, but held while `inflate` runs.
@@ -21,6 +23,7 @@
 #include <string.h>
 
 #include "analysis/arrow.h"
+#include "analysis/slice_selection.h"
 #include "analysis/slice_totals.h"
 #include "bind/common/arguments.h"
 #include "bind/common/errors.h"
@@ -123,21 +126,29 @@ static PyObject* feed(PyObject* object, PyObject* data) {
   return result;
 }
 
-static PyObject* finish(PyObject* object, PyObject* Py_UNUSED(none)) {
+/* Runs a step of the importer without the GIL. */
+static PyObject* run(PyObject* object, bool (*step)(struct st_importer*)) {
   struct importer_object* self = (struct importer_object*)object;
   bool done;
   if (!enter(self))
     return NULL;
   Py_BEGIN_ALLOW_THREADS
-  done = st_importer_finish(self->importer);
+  done = step(self->importer);
   Py_END_ALLOW_THREADS
   return leave(self, done);
 }
 
+static PyObject* next_file(PyObject* object, PyObject* Py_UNUSED(none)) {
+  return run(object, st_importer_next_file);
+}
+
+static PyObject* finish(PyObject* object, PyObject* Py_UNUSED(none)) {
+  return run(object, st_importer_finish);
+}
+
 static PyObject* is_text(PyObject* object, PyObject* Py_UNUSED(none)) {
   const struct importer_object* self = (struct importer_object*)object;
-  return PyBool_FromLong(self->importer->json.is_used ||
-                         self->importer->systrace.is_used);
+  return PyBool_FromLong(self->importer->kind > ST_FILE_PACKETS);
 }
 
 static PyObject* cut_off(PyObject* object, PyObject* Py_UNUSED(none)) {
@@ -308,21 +319,23 @@ static PyObject* slice_totals(PyObject* object, PyObject* grouping) {
   return result;
 }
 
+/* The column of an argument's value. */
+static uint32_t value_column(const struct st_table* args, uint32_t row) {
+  if (st_table_get(args, row, ST_ARGS_string_value).valid)
+    return ST_ARGS_string_value;
+  bool is_real = st_table_get(args, row, ST_ARGS_real_value).valid;
+  return is_real ? ST_ARGS_real_value : ST_ARGS_int_value;
+}
+
 /* Returns the arguments of a slice, as a dict by key. */
-static PyObject* arguments_object(const struct st_storage* s, uint32_t set) {
+static PyObject* arguments_object(const struct st_storage* s,
+                                  const struct st_selected_slice* slice) {
   const struct st_table* t = &s->tables[ST_ARGS_TABLE];
   PyObject* dict = PyDict_New();
-  for (uint32_t row = set; dict && row < t->rows &&
-                           st_table_get(t, row, ST_ARGS_arg_set_id).i == set;
-       row++) {
-    bool is_text = st_table_get(t, row, ST_ARGS_string_value).valid;
-    bool is_real = st_table_get(t, row, ST_ARGS_real_value).valid;
+  for (uint32_t i = 0; dict && i < slice->argument_count; i++) {
+    uint32_t row = slice->first_argument + i;
     PyObject* key = cell_object(s, t, row, ST_ARGS_key);
-    PyObject* value = key ? cell_object(s, t, row,
-                                        is_text   ? ST_ARGS_string_value
-                                        : is_real ? ST_ARGS_real_value
-                                                  : ST_ARGS_int_value)
-                          : NULL;
+    PyObject* value = key ? cell_object(s, t, row, value_column(t, row)) : NULL;
     if (!value || PyDict_SetItem(dict, key, value) < 0)
       Py_CLEAR(dict);
     Py_XDECREF(value);
@@ -331,48 +344,59 @@ static PyObject* arguments_object(const struct st_storage* s, uint32_t set) {
   return dict;
 }
 
-static int add_arguments(PyObject* list, const struct st_storage* s,
-                         uint32_t row) {
+static PyObject* selected_object(const struct st_storage* s,
+                                 const struct st_selected_slice* slice) {
   const struct st_table* t = &s->tables[ST_SLICE_TABLE];
-  struct st_cell set = st_table_get(t, row, ST_SLICE_arg_set_id);
-  PyObject* arguments =
-      set.valid ? arguments_object(s, (uint32_t)set.i) : PyDict_New();
-  PyObject* item =
-      arguments
-          ? Py_BuildValue("LN",
-                          (long long)st_table_get(t, row, ST_SLICE_track_id).i,
-                          arguments)
-          : NULL;
-  int result = item ? PyList_Append(list, item) : -1;
-  Py_XDECREF(item);
+  PyObject* arguments = arguments_object(s, slice);
+  if (!arguments)
+    return NULL;
+  return Py_BuildValue(
+      "LLLKN", (long long)st_table_get(t, slice->row, ST_SLICE_ts).i,
+      (long long)st_table_get(t, slice->row, ST_SLICE_dur).i,
+      (long long)st_table_get(t, slice->row, ST_SLICE_track_id).i,
+      (unsigned long long)slice->flow, arguments);
+}
+
+static PyObject* selection_object(const struct st_storage* s,
+                                  const struct st_slice_selection* found) {
+  PyObject* list = PyList_New(found->slices.size);
+  for (uint32_t i = 0; list && i < found->slices.size; i++) {
+    PyObject* row = selected_object(s, &found->slices.data[i]);
+    if (!row)
+      Py_CLEAR(list);
+    else
+      PyList_SET_ITEM(list, i, row);
+  }
+  return list;
+}
+
+static PyObject* select_slices(struct importer_object* self, PyObject* text,
+                               enum st_selection by) {
+  const struct st_importer* m = self->importer;
+  struct st_slice_selection found = {0};
+  Py_ssize_t size;
+  if (!is_finished(self))
+    return NULL;
+  const char* bytes = PyUnicode_AsUTF8AndSize(text, &size);
+  if (!bytes)
+    return NULL;
+  bool done;
+  Py_BEGIN_ALLOW_THREADS
+  done =
+      st_select_slices(&found, &m->storage, &m->flows, by, bytes, (size_t)size);
+  Py_END_ALLOW_THREADS
+  PyObject* result =
+      done ? selection_object(&m->storage, &found) : PyErr_NoMemory();
+  st_slice_selection_free(&found);
   return result;
 }
 
-/* Whether a string of the pool is this text. */
-static bool has_text(const struct st_string_pool* pool, struct st_cell cell,
-                     const char* text, Py_ssize_t size) {
-  size_t length = 0;
-  const char* own =
-      cell.valid ? st_string_text(pool, (st_string)cell.i, &length) : NULL;
-  return own && length == (size_t)size && memcmp(own, text, length) == 0;
+static PyObject* slices_named(PyObject* object, PyObject* name) {
+  return select_slices((struct importer_object*)object, name, ST_WITH_NAME);
 }
 
-static PyObject* slice_arguments(PyObject* object, PyObject* name) {
-  struct importer_object* self = (struct importer_object*)object;
-  if (!is_finished(self))
-    return NULL;
-  Py_ssize_t size;
-  const char* text = PyUnicode_AsUTF8AndSize(name, &size);
-  PyObject* list = text ? PyList_New(0) : NULL;
-  const struct st_storage* s = &self->importer->storage;
-  const struct st_table* t = &s->tables[ST_SLICE_TABLE];
-  for (uint32_t row = 0; list && row < t->rows; row++) {
-    struct st_cell own = st_table_get(t, row, ST_SLICE_name);
-    if (has_text(&s->strings, own, text, size) &&
-        add_arguments(list, s, row) < 0)
-      Py_CLEAR(list);
-  }
-  return list;
+static PyObject* slices_with_argument(PyObject* object, PyObject* key) {
+  return select_slices((struct importer_object*)object, key, ST_WITH_ARGUMENT);
 }
 
 static void arrow_dealloc(PyObject* object) {
@@ -458,11 +482,13 @@ static PyMethodDef kImporterMethods[] = {
     {"feed", feed, METH_O, NULL},
     {"is_text", is_text, METH_NOARGS, NULL},
     {"cut_off", cut_off, METH_NOARGS, NULL},
+    {"next_file", next_file, METH_NOARGS, NULL},
     {"finish", finish, METH_NOARGS, NULL},
     {"tables", tables, METH_NOARGS, NULL},
     {"rows", rows, METH_O, NULL},
     {"slice_totals", slice_totals, METH_O, NULL},
-    {"slice_arguments", slice_arguments, METH_O, NULL},
+    {"slices_named", slices_named, METH_O, NULL},
+    {"slices_with_argument", slices_with_argument, METH_O, NULL},
     {"arrow", arrow, METH_O, NULL},
     {0},
 };

@@ -10,7 +10,7 @@
 
 Every slice or instant with the arguments `role` and `method` is a message. A message is unmatched
 if its sending or its receiving is missing in the trace, or if the message has no flow. Times are
-BOOTTIME nanoseconds.
+nanoseconds of the trace's clock, BOOTTIME unless the trace names another.
 """
 
 from __future__ import annotations
@@ -18,16 +18,22 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from stretto.analysis.track_events import BEGIN, END, INSTANT, TrackEvents
-from stretto.base.errors import DecodeError
+from stretto.analysis.trace_tables import import_trace, statistics
+from stretto.analysis.track_places import track_places
 
 if TYPE_CHECKING:
-    from typing import BinaryIO
-
-    from stretto.analysis.track_events import Event
+    from typing import Any, BinaryIO
 
 SEND, RECEIVE = "send", "receive"
-_MAX_PARENTS = 32
+_ROLE, _METHOD, _SERVICE, _KIND = "debug.role", "debug.method", "debug.service", "debug.kind"
+_LOSSES = (
+    "stretto_undecodable_packets",
+    "stretto_undecodable_arguments",
+    "tokenizer_skipped_packets",
+    "interned_data_tokenizer_errors",
+    "track_event_parser_errors",
+)
+"""Statistics that count packets or events which could not be read."""
 
 
 @dataclass(slots=True)
@@ -40,9 +46,11 @@ class Message:
     kind: str
     timestamp: int
     track: int
+    """The id of its track in the importer's tables."""
     flow: int
     """The id of the flow; 0 if there is none."""
     end: int = 0
+    """The end of its slice; 0 for an instant, or if the end is missing in the trace."""
 
 
 @dataclass(slots=True)
@@ -120,62 +128,44 @@ class RpcFlows:
 
     calls: list[Call] = field(default_factory=list)
     damaged: int = 0
-    """The number of unreadable packets and events."""
+    """The number of unreadable packets and events, and of places where bytes are missing."""
     places: dict[int, str] = field(default_factory=dict)
-    """Names of tracks, by uuid: the process, and the thread or track."""
+    """Names of tracks, by id: the process, and the thread or track."""
 
 
 def read_rpc_flows(file: BinaryIO) -> RpcFlows:
-    """Read the messages of a trace, and assemble them into calls."""
-    events = TrackEvents(file)
-    messages = _messages(events)
-    places = {uuid: _place(uuid, events) for uuid in {each.track for each in messages}}
-    return RpcFlows(_calls(messages), events.damaged + events.skipped, places)
+    """Read the messages of a trace, and assemble them into calls.
+
+    Args:
+        file: The trace, at its beginning.
+
+    Raises:
+        DecodeError: The file is not a trace.
+    """
+    importer = import_trace(file)
+    rows = importer.slices_with_argument(_ROLE)
+    messages = [message for row in rows if (message := _message(*row)) is not None]
+    sums = statistics(importer)
+    damaged = sum(sums[name] for name in _LOSSES) + bool(sums["stretto_unread_bytes"])
+    places = track_places(importer, {message.track for message in messages})
+    return RpcFlows(_calls(messages), damaged, places)
 
 
-def _messages(events: TrackEvents) -> list[Message]:
-    """Return all messages sorted by time, with the ends of their slices."""
-    found: list[tuple[int, int, int, Message | None]] = []
-    for event in events:
-        if event.kind in (BEGIN, INSTANT):
-            try:
-                message = _message(event)
-            except DecodeError:
-                events.damaged += 1
-                message = None
-            found.append((event.timestamp, event.kind, event.track, message))
-        elif event.kind == END:
-            found.append((event.timestamp, END, event.track, None))
-    found.sort(key=lambda each: each[0])
-    open_slices: dict[int, list[Message | None]] = {}
-    messages = []
-    for timestamp, kind, track, message in found:
-        if message is not None:
-            messages.append(message)
-        if kind == BEGIN:
-            open_slices.setdefault(track, []).append(message)
-        elif kind == END and open_slices.get(track):
-            ended = open_slices[track].pop()
-            if ended is not None:
-                ended.end = timestamp
-    return messages
-
-
-def _message(event: Event) -> Message | None:
-    if not event.annotations:
-        return None
-    arguments = event.arguments()
-    role, method = arguments.get("role"), arguments.get("method")
+def _message(
+    timestamp: int, duration: int, track: int, flow: int, arguments: dict[str, Any]
+) -> Message | None:
+    role, method = arguments[_ROLE], arguments.get(_METHOD)
     if role not in (SEND, RECEIVE) or not isinstance(method, str):
         return None
-    service = arguments.get("service")
+    service = arguments.get(_SERVICE)
     return Message(
         role,
         f"{service}.{method}" if service else method,
-        str(arguments.get("kind") or "one-way"),
-        event.timestamp,
-        event.track,
-        event.flows[0] if event.flows else 0,
+        str(arguments.get(_KIND) or "one-way"),
+        timestamp,
+        track,
+        flow,
+        timestamp + duration if duration > 0 else 0,
     )
 
 
@@ -205,22 +195,3 @@ def _calls(messages: list[Message]) -> list[Call]:
                 waiting[message.flow] = call
         setattr(call, part, message)
     return calls
-
-
-def _place(uuid: int, events: TrackEvents) -> str:
-    """Return the names of a track and of its parents, from the process down."""
-    names: list[str] = []
-    for _ in range(_MAX_PARENTS):
-        track = events.tracks.get(uuid)
-        if track is None:
-            break
-        if track.process is not None:
-            names.append(f"{track.process.process_name or 'process'} {track.process.pid}")
-        elif track.thread is not None:
-            names.append(f"{track.thread.thread_name or 'thread'} {track.thread.tid}")
-            if not track.parent_uuid:
-                names.append(f"process {track.thread.pid}")
-        elif track.name:
-            names.append(track.name)
-        uuid = track.parent_uuid
-    return " / ".join(reversed(names))

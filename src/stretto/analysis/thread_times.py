@@ -48,7 +48,7 @@ def thread_times(
     """
     utids = {(row["upid"], str(row["tid"])): utid for utid, row in enumerate(threads)}
     found = {}
-    for track, arguments in importer.slice_arguments(_EVENT):
+    for _, _, track, _, arguments in importer.slices_named(_EVENT):
         utid = tracks[track]["utid"]
         upid = threads[utid]["upid"] if utid is not None else tracks[track]["upid"]
         for tid, times in _by_thread(arguments).items():

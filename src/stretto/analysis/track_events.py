@@ -88,7 +88,7 @@ class Event(NamedTuple):
     """Ids of the flows that go through the event, then of those that end at it."""
     annotations: list[bytes]
     names: dict[int, str]
-    """Current names of interned annotations: use `arguments` before the next event is read."""
+    """Current names of interned annotations: use them before the next event is read."""
     texts: dict[int, str]
     """Current values of interned annotations."""
     categories: list[str]
@@ -96,14 +96,6 @@ class Event(NamedTuple):
     """The flows among `flows` that end at the event."""
     value: int | float | None
     """The value of a counter."""
-
-    def arguments(self) -> dict[str, Any]:
-        """Return the annotations with plain values, by name.
-
-        Raises:
-            DecodeError: The annotations are damaged.
-        """
-        return dict(_annotation(each, self.names) for each in self.annotations)
 
 
 class _MachineClocks:
@@ -351,12 +343,3 @@ def inflated(data: bytes) -> bytes:
     if inflater.unconsumed_tail:
         raise DecodeError(f"compressed packets of more than {_MAX_INFLATED_BYTES} bytes")
     return text
-
-
-def _annotation(data: bytes, names: dict[int, str]) -> tuple[str, Any]:
-    entry = trace.DebugAnnotation.decode(data)
-    name = names.get(entry.name_iid, "") if entry.name_iid else entry.name
-    for field in ("string_value", "int_value", "uint_value", "double_value", "bool_value"):
-        if entry.has(field):
-            return name, getattr(entry, field)
-    return name, None
