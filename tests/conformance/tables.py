@@ -10,15 +10,17 @@ ids depend on the order in which sets are stored.
 from __future__ import annotations
 
 import sys
-import zlib
 from collections import Counter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from stretto import _native
+from stretto.analysis.trace_tables import import_trace
 from tests.support import oracle
+
+if TYPE_CHECKING:
+    from stretto import _native
 
 Row = tuple[Any, ...]
 
@@ -89,10 +91,7 @@ class Difference(NamedTuple):
 
 def read(trace: bytes) -> _native.TraceImporter:
     """Import a trace."""
-    importer = _native.TraceImporter(zlib.decompress)
-    importer.feed(trace)
-    importer.finish()
-    return importer
+    return import_trace(trace)
 
 
 def _arg_sets(rows: list[Row]) -> dict[int, tuple[Row, ...]]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 
 from stretto.analysis.conversion import FXT, JSON, SNIFFED_BYTES, TEXT, format_of_start
 from stretto.analysis.fxt.importer import import_fxt
-from stretto.analysis.unpacking import unpack
+from stretto.analysis.unpacking import unpack, unpack_files
 from stretto.base.errors import DecodeError
 
 if TYPE_CHECKING:
@@ -40,34 +40,38 @@ def _refuse(reason: str) -> None:
 
 
 @contextmanager
-def open_trace(
-    path: str, damaged: Callable[[str], object] = _refuse, *, reads_json: bool = False
-) -> Iterator[BinaryIO]:
+def open_file(path: str) -> Iterator[BufferedReader]:
+    """Open a file for reading bytes; `-` is standard input.
+
+    Raises:
+        OSError: The file can't be read.
+    """
+    if path == STANDARD_INPUT:
+        if sys.stdin is None:
+            raise OSError(errno.EBADF, "standard input is closed: name a file", path)
+        yield cast("BufferedReader", sys.stdin.buffer)
+        return
+    with open(path, "rb") as file:
+        yield file
+
+
+@contextmanager
+def open_trace(path: str, damaged: Callable[[str], object] = _refuse) -> Iterator[BinaryIO]:
     """Open the packets of a trace file; `-` is standard input.
 
-    The other arguments are those of `open_packets`.
+    The other argument is that of `open_packets`.
 
     Raises:
         OSError: The file can't be read.
         DecodeError: The file is not a trace.
     """
-    if path == STANDARD_INPUT:
-        if sys.stdin is None:
-            raise OSError(errno.EBADF, "standard input is closed: name a file", path)
-        standard_input = cast("BufferedReader", sys.stdin.buffer)
-        with open_packets(standard_input, damaged, reads_json=reads_json) as packets:
-            yield packets
-        return
-    with open(path, "rb") as file, open_packets(file, damaged, reads_json=reads_json) as packets:
+    with open_file(path) as file, open_packets(file, damaged) as packets:
         yield packets
 
 
 @contextmanager
 def open_packets(
-    file: BufferedReader,
-    damaged: Callable[[str], object] = _refuse,
-    *,
-    reads_json: bool = False,
+    file: BufferedReader, damaged: Callable[[str], object] = _refuse
 ) -> Iterator[BinaryIO]:
     """Open the packets of a trace; FXT is converted into a temporary file.
 
@@ -75,20 +79,40 @@ def open_packets(
         file: The trace, at its beginning.
         damaged: Called with the reason if the compression is damaged or ends early. The trace
             then ends at this place. The default raises a DecodeError.
-        reads_json: Whether JSON, and the kernel's events as text, are opened as they are, instead
-            of refused.
 
     Raises:
-        DecodeError: The file is not a trace, or can't be unpacked.
+        DecodeError: The file is not a trace, can't be unpacked, or is an archive of several files.
     """
     with ExitStack() as stack:
-        yield _packets(unpack(file, stack, damaged), stack, reads_json)
+        yield _packets(unpack(file, stack, damaged), stack, reads_text=False)
 
 
-def _packets(file: BufferedReader, stack: ExitStack, reads_json: bool) -> BinaryIO:
+def trace_files(file: BufferedReader, damaged: Callable[[str], object]) -> Iterator[BinaryIO]:
+    """Give the files of a trace: one, or those of an archive.
+
+    Each is open until the next one is asked for. JSON and the kernel's events as text stay as they
+    are, FXT is converted into packets.
+
+    Args:
+        file: The trace, at its beginning.
+        damaged: As for `open_packets`.
+
+    Raises:
+        DecodeError: A file is not a trace, or can't be unpacked.
+    """
+    for name, content in unpack_files(file, damaged):
+        with ExitStack() as stack:
+            try:
+                packets = _packets(content, stack, reads_text=True)
+            except DecodeError as error:
+                raise DecodeError(f"{name}: {error}" if name else str(error)) from error
+            yield packets
+
+
+def _packets(file: BufferedReader, stack: ExitStack, *, reads_text: bool) -> BinaryIO:
     start = file.peek(SNIFFED_BYTES)
     found = format_of_start(start)
-    if reads_json and (found == JSON or (found is None and is_kernel_text(start))):
+    if reads_text and (found == JSON or (found is None and is_kernel_text(start))):
         return cast("BinaryIO", file)
     if start and found in _REFUSALS:
         raise DecodeError(_REFUSALS[found])

@@ -9,7 +9,7 @@ from operator import itemgetter
 from os import PathLike
 from typing import TYPE_CHECKING, cast
 
-from stretto.analysis.open_packets import open_packets, open_trace
+from stretto.analysis.open_packets import open_file, trace_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -23,6 +23,7 @@ UNREAD = {
     "stretto_cut_off": "end of the file, which was cut off or is damaged",
     "stretto_unread_bytes": "bytes at the end, or in damaged places",
     "stretto_undecodable_packets": "malformed packets",
+    "stretto_undecodable_arguments": "malformed arguments of track events",
     "stretto_unread_packets": "packets of kinds that are not imported yet",
     "stretto_unread_events": "track events of kinds that are not imported yet",
     "stretto_unread_kernel_events": "kernel events of kinds that are not imported yet",
@@ -39,8 +40,8 @@ def import_trace(
 ) -> _native.TraceImporter:
     """Import a trace: Perfetto's or Fuchsia's format, or Chrome's JSON.
 
-    It may be compressed by gzip or zstd, be the only file of a zip archive, or the first file of a
-    tar archive. If it is damaged, it is read up to the damage, and the statistics in UNREAD count
+    It may be compressed by gzip or zstd, or be a zip or tar archive; the files of an archive become
+    one trace. If it is damaged, it is read up to the damage, and the statistics in UNREAD count
     what is missing.
 
     Args:
@@ -62,10 +63,14 @@ def import_trace(
 
     with ExitStack() as stack:
         if isinstance(trace, str | PathLike):
-            opened = open_trace(str(trace), damaged, reads_json=True)
+            file = stack.enter_context(open_file(str(trace)))
         else:
-            opened = open_packets(_buffered(trace), damaged, reads_json=True)
-        _read(stack.enter_context(opened), importer, watch)
+            file = _buffered(trace)
+        for number, packets in enumerate(trace_files(file, damaged)):
+            if number:
+                importer.next_file()
+            _read(packets, importer, watch)
+    importer.finish()
     return importer
 
 
@@ -84,7 +89,6 @@ def _read(
         importer.feed(piece)
         if not importer.is_text():
             watch(piece)
-    importer.finish()
 
 
 def table_rows(importer: _native.TraceImporter, table: str) -> list[dict[str, Any]]:

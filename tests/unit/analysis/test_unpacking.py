@@ -14,7 +14,7 @@ import pytest
 
 from stretto.analysis.trace_summary import summarize
 from stretto.analysis.trace_tables import import_trace, statistics
-from stretto.analysis.unpacking import unpack
+from stretto.analysis.unpacking import unpack, unpack_files
 from stretto.base.errors import DecodeError
 
 CONTENT = b"content " * 10_000
@@ -41,6 +41,21 @@ def tarred(content: bytes) -> bytes:
         member = tarfile.TarInfo("folder/trace")
         member.size = len(content)
         archive.addfile(member, io.BytesIO(content))
+    return file.getvalue()
+
+
+def archive_of(files: dict[str, bytes], kind: str) -> bytes:
+    file = io.BytesIO()
+    if kind == "zip":
+        with zipfile.ZipFile(file, "w") as zipped:
+            for name, data in files.items():
+                zipped.writestr(name, data)
+        return file.getvalue()
+    with tarfile.open(fileobj=file, mode="w") as archive:
+        for name, data in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(data)
+            archive.addfile(member, io.BytesIO(data))
     return file.getvalue()
 
 
@@ -96,6 +111,50 @@ def test_zstd_is_read_or_the_error_says_what_is_missing() -> None:
 def test_archive_of_several_files_is_refused_with_their_names() -> None:
     with pytest.raises(DecodeError, match="zip archive of 2 files, not of one: a, b"):
         unpacked(zipped("a", "b"))
+
+
+@pytest.mark.parametrize("kind", ["zip", "tar"])
+def test_files_of_an_archive_are_packets_then_compressed_files_then_others(kind: str) -> None:
+    packed = gzip.compress(b"\npacked")
+    inner = archive_of({"y": b"\ny", "x": b"\nx"}, "tar")
+    files = {"d": b"[]", "c": packed, "b": b"\nb", "folder/a": b"\na", "e": inner}
+    data = archive_of(files, kind)
+    found = [
+        (name, file.read())
+        for name, file in unpack_files(io.BufferedReader(io.BytesIO(data)), pytest.fail)
+    ]
+    assert found == [
+        ("b", b"\nb"),
+        ("folder/a", b"\na"),
+        ("c", b"\npacked"),
+        ("d", b"[]"),
+        ("e/x", b"\nx"),
+        ("e/y", b"\ny"),
+    ]
+
+
+def json_of(name: str) -> bytes:
+    return b'[{"ph": "X", "ts": 1, "dur": 1, "pid": 1, "tid": 1, "name": "%s"}]' % name.encode()
+
+
+@pytest.mark.parametrize("kind", ["zip", "tar"])
+def test_files_of_an_archive_become_one_trace(kind: str) -> None:
+    data = gzip.compress(archive_of({name: json_of(name) for name in ("one", "two")}, kind))
+    importer = import_trace(data)
+    assert [row[5] for row in importer.rows("slice")[1]] == ["one", "two"]
+    assert statistics(importer)["stretto_cut_off"] == 0
+
+
+def test_tar_archive_that_is_cut_off_is_read_up_to_its_end() -> None:
+    data = archive_of({"one": json_of("one"), "two": JSON}, "tar")
+    importer = import_trace(data[: len(data) - 20_480])
+    assert len(importer.rows("slice")[1]) > 1000
+    assert statistics(importer)["stretto_cut_off"] == 1
+
+
+def test_file_of_an_archive_that_is_no_trace_is_named() -> None:
+    with pytest.raises(DecodeError, match=r"notes\.txt: it is no trace"):
+        import_trace(archive_of({"notes.txt": b"buy milk", "x": json_of("x")}, "zip"))
 
 
 def test_damaged_archive_is_refused() -> None:
