@@ -209,7 +209,12 @@ def stretto_disabled() -> Figures:
             with c._empty_slice("x"):
                 pass
 
+    def f_string(count: int) -> None:
+        for number in range(count):
+            f"item {number}"
+
     return {
+        "f_string": per_event(f_string),
         "disabled_instant": per_event(instant),
         "empty": per_event(empty),
         "disabled_slice": per_event(slice_),

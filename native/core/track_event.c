@@ -189,9 +189,11 @@ void st_sequence_declare_track(struct st_sequence* s,
                               {track->descriptor, track->descriptor_size}};
   if (!st_trace_writer_append(&s->writer, pieces, 2))
     return;
-  size_t slot = st_seen_slot(track->uuid);
-  s->seen_tracks[slot].uuid = track->uuid;
-  s->seen_tracks[slot].epoch = s->epoch;
+  struct st_seen_track* seen = &s->seen_tracks[st_seen_slot(track->uuid)];
+  seen->uuid = track->uuid;
+  seen->epoch = s->epoch;
+  uint8_t* end = st_put_track_uuid(seen->field, track->uuid);
+  seen->field_size = (uint32_t)(end - seen->field);
 }
 
 /* Writes the timestamp of the event, as a difference to the last timestamp.  If
@@ -257,7 +259,7 @@ bool st_make_call_block(struct st_event_block* block, uint32_t category_iid,
                         uint32_t name_iid, uint32_t location_iid) {
   uint8_t bytes[ST_SMALL_EVENT] = {13 << 3, 2,      11 << 3 | ST_WIRE_DELIMITED,
                                    0,       9 << 3, ST_SLICE_BEGIN};
-  uint8_t* p = st_put_small_ids(bytes + 6, category_iid, name_iid, 0);
+  uint8_t* p = st_put_small_ids(bytes + 6, category_iid, name_iid);
   /* The field TrackEvent.source_location_iid. */
   p = st_put_tag(p, 34, ST_WIRE_VARINT);
   p = st_put_varint(p, location_iid);

@@ -82,6 +82,15 @@ struct st_owed_end {
   uint64_t track_uuid;
 };
 
+/* A track that was described, with the field TrackEvent.track_uuid of its
+ * events. */
+struct st_seen_track {
+  uint64_t uuid;
+  uint32_t epoch; /* That of the sequence when the track was described. */
+  uint32_t field_size;
+  uint8_t field[16]; /* Copied as a whole. */
+};
+
 struct st_sequence {
   struct st_trace_writer writer;
   uint64_t last_timestamp;
@@ -96,10 +105,7 @@ struct st_sequence {
   /* The track of the thread.  It outlives the sequence. */
   const struct st_track* thread_track;
   struct st_intern_table interned;
-  struct {
-    uint64_t uuid;
-    uint32_t epoch;
-  } seen_tracks[ST_SEEN_TRACKS];
+  struct st_seen_track seen_tracks[ST_SEEN_TRACKS];
   struct st_owed_end* owed;
   uint32_t owed_count, owed_capacity;
   uint64_t events_written, events_lost, ends_forgotten;
@@ -132,6 +138,12 @@ bool st_sequence_init(struct st_sequence* s, struct st_arbiter* arbiter,
  * the sequence's memory. */
 void st_sequence_destroy(struct st_sequence* s);
 
+/* Writes the field TrackEvent.track_uuid. */
+static inline uint8_t* st_put_track_uuid(uint8_t* p, uint64_t uuid) {
+  *p++ = 11 << 3;
+  return st_put_id(p, uuid);
+}
+
 /* Returns the index of a track in the cache `seen_tracks`. */
 static inline size_t st_seen_slot(uint64_t uuid) {
   return (uuid * 0x9E3779B97F4A7C15u) >> 58;
@@ -141,9 +153,21 @@ static inline size_t st_seen_slot(uint64_t uuid) {
  * announced. */
 static inline bool st_sequence_has_track(const struct st_sequence* s,
                                          uint64_t uuid) {
-  size_t slot = st_seen_slot(uuid);
-  return s->seen_tracks[slot].uuid == uuid &&
-         s->seen_tracks[slot].epoch == s->epoch;
+  const struct st_seen_track* seen = &s->seen_tracks[st_seen_slot(uuid)];
+  return seen->uuid == uuid && seen->epoch == s->epoch;
+}
+
+/* Writes the field TrackEvent.track_uuid; nothing if the uuid is 0.  Needs room
+ * for 16 bytes, and returns the end of the field's 11 bytes at most. */
+static inline uint8_t* st_put_track(const struct st_sequence* s, uint8_t* p,
+                                    uint64_t uuid) {
+  if (!uuid)
+    return p;
+  const struct st_seen_track* seen = &s->seen_tracks[st_seen_slot(uuid)];
+  if (seen->uuid != uuid)
+    return st_put_track_uuid(p, uuid);
+  memcpy(p, seen->field, sizeof seen->field);
+  return p + seen->field_size;
 }
 
 static inline bool st_sequence_is_current(const struct st_sequence* s) {
@@ -222,8 +246,7 @@ static inline void st_finish_wide(struct st_sequence* s, uint8_t* size,
 
 /* Writes the ids of a small event.  An id of 0 is not written. */
 static inline uint8_t* st_put_small_ids(uint8_t* p, uint32_t category_iid,
-                                        uint32_t name_iid,
-                                        uint64_t track_uuid) {
+                                        uint32_t name_iid) {
   if (category_iid) {
     *p++ = 3 << 3; /* The field TrackEvent.category_iids. */
     p = st_put_varint(p, category_iid);
@@ -231,10 +254,6 @@ static inline uint8_t* st_put_small_ids(uint8_t* p, uint32_t category_iid,
   if (name_iid) {
     *p++ = 10 << 3; /* The field TrackEvent.name_iid. */
     p = st_put_varint(p, name_iid);
-  }
-  if (track_uuid) {
-    *p++ = 11 << 3; /* The field TrackEvent.track_uuid. */
-    p = st_put_id(p, track_uuid);
   }
   return p;
 }
@@ -253,7 +272,8 @@ static inline bool st_sequence_write_small(
     return false;
   uint8_t* size;
   p = st_put_small_head(s, p, type, timestamp, &size);
-  p = st_put_small_ids(p, category_iid, name_iid, track_uuid);
+  p = st_put_small_ids(p, category_iid, name_iid);
+  p = st_put_track(s, p, track_uuid);
   st_finish_small(s, size, p);
   return true;
 }
@@ -277,7 +297,8 @@ static inline bool st_sequence_write_call(struct st_sequence* s,
     return false;
   uint8_t* size;
   p = st_put_small_head(s, p, ST_SLICE_BEGIN, timestamp, &size);
-  p = st_put_small_ids(p, call->category_iid, call->name_iid, call->track_uuid);
+  p = st_put_small_ids(p, call->category_iid, call->name_iid);
+  p = st_put_track(s, p, call->track_uuid);
   p = st_put_varint(p, 34 << 3); /* The field TrackEvent.source_location_iid. */
   p = st_put_varint(p, call->location_iid);
   st_finish_small(s, size, p);

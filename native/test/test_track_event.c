@@ -323,6 +323,30 @@ static void tracks_are_described_once_per_epoch(void) {
   end();
 }
 
+/* Writes a small event on a track, which may be described before, and returns
+ * the uuid that a reader finds in the event. */
+static uint64_t track_of_event(uint64_t uuid, bool described) {
+  start(PAGES, PAGE);
+  CHECK(emit(ST_INSTANT, 10));
+  struct st_track track = {uuid, kThreadDescriptor, 4, NULL};
+  if (described)
+    st_sequence_declare_track(&sequence, &track);
+  CHECK(st_sequence_write_small(&sequence, ST_INSTANT, 20, 1, 2, uuid));
+  st_sequence_destroy(&sequence);
+  struct model m = read_from(0);
+  CHECK_EQ(m.events, 2);
+  end();
+  return m.last_track;
+}
+
+static void events_have_the_uuid_of_their_track(void) {
+  const uint64_t uuids[] = {7, 1ULL << 40, 1ULL << 62, 0xFEDCBA9876543210};
+  for (size_t i = 0; i < sizeof uuids / sizeof *uuids; i++) {
+    CHECK_EQ(track_of_event(uuids[i], true), uuids[i]);
+    CHECK_EQ(track_of_event(uuids[i], false), uuids[i]);
+  }
+}
+
 static void large_event_spans_several_chunks(void) {
   start(PAGES, PAGE);
   reader.free_at_once = true;
@@ -359,6 +383,7 @@ int main(void) {
   RUN(only_the_first_of_two_sequences_waits_for_room_at_its_end);
   RUN(number_of_owed_ends_is_bounded);
   RUN(tracks_are_described_once_per_epoch);
+  RUN(events_have_the_uuid_of_their_track);
   RUN(large_event_spans_several_chunks);
   return 0;
 }

@@ -65,7 +65,7 @@ uint32_t emit_counter(PyObject* name, PyObject* value, uint32_t mask) {
 static struct st_event_block counter_block(uint64_t track_uuid) {
   struct st_event_block block = st_end_block;
   block.bytes[ST_BLOCK_TYPE] = ST_COUNTER;
-  uint8_t* end = st_put_small_ids(block.bytes + block.size, 0, 0, track_uuid);
+  uint8_t* end = st_put_track_uuid(block.bytes + block.size, track_uuid);
   block.size = (uint8_t)(end - block.bytes);
   return block;
 }

@@ -199,7 +199,8 @@ static ALWAYS_INLINE uint8_t* put_event(uint8_t* p, const uint8_t* limit,
                                         const struct keyword_entry* k,
                                         PyObject* const* values,
                                         int size_bytes) {
-  p = st_put_small_ids(p, now->category_iid, now->name_iid, now->track_uuid);
+  p = st_put_small_ids(p, now->category_iid, now->name_iid);
+  p = st_put_track(&now->sequence->core, p, now->track_uuid);
   if (UNLIKELY(now->name != NULL))
     p = put_name(p, limit, now, size_bytes);
   return p ? put_keywords(p, limit, k, values, size_bytes) : NULL;

@@ -78,7 +78,7 @@ static bool write_event(struct st_sequence* s, const struct template_entry* e,
   *p++ = ST_FIELD_TRACE_PACKET_TRACK_EVENT << 3 | ST_WIRE_DELIMITED;
   uint8_t* size = p;
   p = st_track_event_put_type(p + 2, r->type);
-  p = st_put_small_ids(p, 0, 0, track_uuid);
+  p = st_put_track(s, p, track_uuid);
   p = put_rest(p, start + room - e->size, e, r);
   if (!p) {
     /* The event was not written, so last_timestamp is restored. */

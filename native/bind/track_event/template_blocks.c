@@ -42,7 +42,7 @@ static bool append_block(struct bytes_builder* out, struct thread_sequence* s,
   uint8_t* p = category && name ? builder_room(out, 32) : NULL;
   if (!p)
     return false;
-  p = st_put_small_ids(p + out->size, category, name, 0);
+  p = st_put_small_ids(p + out->size, category, name);
   builder_set_end(out, p);
   PyObject *key, *value;
   Py_ssize_t pos = 0;
