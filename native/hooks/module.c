@@ -13,6 +13,7 @@
 #include "hooks/look_times.h"
 #include "hooks/loop_watch.h"
 #include "hooks/manager_lives.h"
+#include "hooks/object_graph.h"
 #include "hooks/python_layout.h"
 #include "hooks/sampler_totals.h"
 #include "hooks/shared_totals.h"
@@ -354,8 +355,8 @@ static int module_exec(PyObject* module) {
           0 ||
       st_add_around(module) < 0 || st_add_task_lives(module) < 0 ||
       st_add_manager_lives(module) < 0 || st_add_heap(module) < 0 ||
-      st_add_coroutine_bounds(module) < 0 || st_add_lock_waits(module) < 0 ||
-      st_add_loop_watch(module) < 0)
+      st_add_object_graph(module) < 0 || st_add_coroutine_bounds(module) < 0 ||
+      st_add_lock_waits(module) < 0 || st_add_loop_watch(module) < 0)
     return -1;
   return st_backend_add(module);
 }

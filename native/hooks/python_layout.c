@@ -4,6 +4,7 @@
 #include "hooks/python_layout.h"
 
 #include <internal/pycore_frame.h>
+#include <internal/pycore_gc.h>
 #include <internal/pycore_interp.h>
 #if PY_VERSION_HEX < 0x030C0000
 #include <internal/pycore_runtime.h>
@@ -104,6 +105,50 @@ struct st_stack_frame st_python_caller(struct st_stack_frame frame) {
 int st_python_instruction(struct st_stack_frame frame) {
   _PyInterpreterFrame* f = (_PyInterpreterFrame*)(uintptr_t)frame.address;
   return _PyInterpreterFrame_LASTI(f) * (int)sizeof(_Py_CODEUNIT);
+}
+
+static PyCodeObject* code_of(struct st_stack_frame frame) {
+  PyObject* code = (PyObject*)(uintptr_t)frame.code;
+  return code && PyCode_Check(code) ? (PyCodeObject*)code : NULL;
+}
+
+int st_python_variables(struct st_stack_frame frame) {
+  PyCodeObject* code = code_of(frame);
+  return code ? code->co_nlocalsplus : 0;
+}
+
+PyObject* st_python_variable(struct st_stack_frame frame, int i,
+                             PyObject** name) {
+  _PyInterpreterFrame* f = (_PyInterpreterFrame*)(uintptr_t)frame.address;
+  uint64_t value;
+  memcpy(&value, &f->localsplus[i], sizeof value);
+  *name = PyTuple_GET_ITEM(code_of(frame)->co_localsplusnames, i);
+  return (PyObject*)(uintptr_t)(value & ~(uint64_t)CODE_TAG);
+}
+
+/* The lowest bits of the link are marks of the collector. */
+static PyGC_Head* next_tracked(const PyGC_Head* g) {
+  return (PyGC_Head*)(g->_gc_next & ~(uintptr_t)3);
+}
+
+static void tracked_of(PyGC_Head* list, void (*each)(PyObject*, void*),
+                       void* self) {
+  for (PyGC_Head* g = next_tracked(list); g != list; g = next_tracked(g))
+    each((PyObject*)(g + 1), self);
+}
+
+void st_python_tracked(void (*each)(PyObject*, void*), void* self) {
+  struct _gc_runtime_state* gc = &PyInterpreterState_Main()->gc;
+#if PY_VERSION_HEX >= 0x030E0000
+  /* The names of these members have changed within 3.14; their place has not. */
+  struct gc_generation* generations =
+      &gc->permanent_generation - NUM_GENERATIONS;
+#else
+  struct gc_generation* generations = gc->generations;
+#endif
+  for (int i = 0; i < NUM_GENERATIONS; i++)
+    tracked_of(&generations[i].head, each, self);
+  tracked_of(&gc->permanent_generation.head, each, self);
 }
 
 PyThreadState* st_python_attached_thread(void) {

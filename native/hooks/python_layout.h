@@ -35,6 +35,17 @@ struct st_stack_frame st_python_caller(struct st_stack_frame frame);
  * the start of its code; negative before the first one.  The caller holds the
  * GIL. */
 int st_python_instruction(struct st_stack_frame frame);
+/* Returns the number of variables of a frame that is a Python call: arguments,
+ * locals, cells.  The caller holds the GIL. */
+int st_python_variables(struct st_stack_frame frame);
+/* Returns the value of a variable, or NULL, and its name.  Borrowed
+ * references. */
+PyObject* st_python_variable(struct st_stack_frame frame, int i,
+                             PyObject** name);
+/* Calls `each` with the objects that the garbage collector of the main
+ * interpreter tracks.  The caller holds the GIL; `each` makes and frees no
+ * object. */
+void st_python_tracked(void (*each)(PyObject* object, void* self), void* self);
 /* Returns the calling thread's state if it holds the GIL, else NULL. */
 PyThreadState* st_python_attached_thread(void);
 

@@ -1051,6 +1051,13 @@ class TraceImporter:
     def slices_with_argument(self, key: str, /) -> list[tuple[int, int, int, int, dict[str, Any]]]:
         """Return the slices with an argument, by time, like `slices_named`."""
 
+    def heap_classes(self) -> list[tuple[int, int, str | None, int, int, int]]:
+        """Return the classes of all heap graphs, of their objects that can be reached from a root.
+
+        A row has upid, timestamp, name, number of objects, their size and what they retain, in
+        bytes: what would be free without them.
+        """
+
 class ArrowTable:
     """A table with the methods of Arrow's PyCapsule interface."""
 

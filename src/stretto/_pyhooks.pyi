@@ -356,6 +356,23 @@ def heap_dump(
         the maximum of the heap, samples at it). All but the last two are since the start.
     """
 
+def object_graph(fd: int, max_objects: int, time_ns: int, /) -> int:
+    """Start a copy of this process that writes its objects into a pipe.
+
+    Args:
+        fd: The pipe.
+        max_objects: The largest number of objects, at most 2**24.
+        time_ns: How long the copy looks for objects.
+
+    Returns:
+        The pid of the copy. Only a wait with `__WALL` finds it.
+
+    Raises:
+        OSError: The copy can't be made.
+        RuntimeError: The caller is a subinterpreter.
+        ValueError: An argument is out of range.
+    """
+
 def heap_stats() -> dict[str, int]:
     """Return dropped samples by reason (`live_full`, `out_of_memory`), and further numbers.
 

@@ -250,6 +250,21 @@ def test_ui_shows_a_flame_graph_of_the_heap(ui: PerfettoUi, tmp_path: Path) -> N
         assert view.interrupt() == 0
 
 
+def test_ui_shows_the_object_graph(ui: PerfettoUi, tmp_path: Path) -> None:
+    script, trace = tmp_path / "shop.py", tmp_path / "objects.pftrace"
+    script.write_text(HEAP)
+    assert record_program(trace, "--object-graph", str(script)).status == 0
+    with Command("view", "--offline", "--no-browser", "--port", "0", str(trace)) as view:
+        ui.first_screen(view.line_with("#!/?url="))
+        # The UI selects the graph itself.
+        ui.page.locator(".pf-flamegraph .pf-virtual-canvas").wait_for()
+        for name in ("module __main__", "list"):
+            ui.page.wait_for_function("name => [...drawnTexts].includes(name)", arg=name)
+        ui.screenshot("ui-object-graph")
+        assert ui.query(ERRORS) == []
+        assert view.interrupt() == 0
+
+
 @pytest.fixture
 def bridge_port() -> Iterator[int]:
     """The fixed port that the UI connects to; a file lock reserves it for one test at a time."""

@@ -39,6 +39,7 @@ NAMES = {
     "_PyInterpreterFrame_LASTI": "3.11-",
     "_Py_AS_GC": "3.11-",
     "_PyCFrame": "3.11-3.12",
+    "_PyType_Lookup": "3.11-",
     "_PyThreadState_UncheckedGet": "3.11-3.12",
     "_Py_CODEUNIT": "3.11-",
     "_co_firsttraceable": "3.11",
@@ -89,6 +90,7 @@ CONDITIONAL = {
     "calls are reported by sys.monitoring": "monitoring.c",
     "calls are reported by the profile function": "profile.c",
     "names of the functions for extra data of code": "code_filter.c",
+    "heads of objects in their sizes": "object_sizes.c",
     "places of the members of frames and threads": "python_layout.c",
 }
 """Reason: the file of native/hooks that compares the version of CPython."""

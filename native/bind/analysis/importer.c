@@ -13,6 +13,7 @@
  *   importer.slice_totals("function")      first and end time, list of tuples
  *   importer.slices_named("name")          list of (time, duration, track id,
  *   importer.slices_with_argument("key")     flow id, dict of arguments)
+ *   importer.heap_classes()                list of tuples
  *
  * An ArrowTable has the methods of Arrow's PyCapsule interface.  The GIL is
  * released while bytes are read, but held while `inflate` runs.
@@ -23,6 +24,7 @@
 #include <string.h>
 
 #include "analysis/arrow.h"
+#include "analysis/heap_dominators.h"
 #include "analysis/slice_selection.h"
 #include "analysis/slice_totals.h"
 #include "bind/common/arguments.h"
@@ -319,6 +321,37 @@ static PyObject* slice_totals(PyObject* object, PyObject* grouping) {
   return result;
 }
 
+static PyObject* class_object(const struct st_storage* s,
+                              const struct st_heap_retained* c) {
+  PyObject* name = cell_object(s, &s->tables[ST_HEAP_CLASS_TABLE], c->class_row,
+                               ST_HEAP_CLASS_name);
+  return name ? Py_BuildValue("ILNLLL", c->upid, (long long)c->ts, name,
+                              (long long)c->objects, (long long)c->size,
+                              (long long)c->retained)
+              : NULL;
+}
+
+static PyObject* heap_classes(PyObject* object, PyObject* Py_UNUSED(none)) {
+  struct importer_object* self = (struct importer_object*)object;
+  struct st_heap_classes classes = {0};
+  bool done;
+  if (!is_finished(self))
+    return NULL;
+  Py_BEGIN_ALLOW_THREADS
+  done = st_heap_retained(self->importer, &classes);
+  Py_END_ALLOW_THREADS
+  PyObject* list = done ? PyList_New(classes.count) : PyErr_NoMemory();
+  for (uint32_t i = 0; list && i < classes.count; i++) {
+    PyObject* row = class_object(&self->importer->storage, &classes.rows[i]);
+    if (!row)
+      Py_CLEAR(list);
+    else
+      PyList_SET_ITEM(list, i, row);
+  }
+  free(classes.rows);
+  return list;
+}
+
 /* The column of an argument's value. */
 static uint32_t value_column(const struct st_table* args, uint32_t row) {
   if (st_table_get(args, row, ST_ARGS_string_value).valid)
@@ -489,6 +522,7 @@ static PyMethodDef kImporterMethods[] = {
     {"slice_totals", slice_totals, METH_O, NULL},
     {"slices_named", slices_named, METH_O, NULL},
     {"slices_with_argument", slices_with_argument, METH_O, NULL},
+    {"heap_classes", heap_classes, METH_NOARGS, NULL},
     {"arrow", arrow, METH_O, NULL},
     {0},
 };

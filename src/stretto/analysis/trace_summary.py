@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stretto.analysis.heap_totals import profiled_processes
 from stretto.analysis.off_cpu import off_cpu
+from stretto.analysis.object_totals import object_graphs
 from stretto.analysis.sample_totals import sampled_threads
 from stretto.analysis.thread_times import ThreadTimes, thread_times
 from stretto.analysis.trace_tables import UNREAD, statistics, table_rows
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from stretto import _native
     from stretto.analysis.heap_totals import ProfiledProcess
     from stretto.analysis.off_cpu import OffCpu
+    from stretto.analysis.object_totals import ProcessObjects
     from stretto.analysis.sample_totals import SampledThread
     from stretto.analysis.unexpected_tests import UnexpectedTest
 
@@ -72,6 +74,7 @@ class Summary(NamedTuple):
         not_followed: What the recording left out.
         samples: The stack samples of each thread.
         heaps: The heap profiles of each process.
+        objects: The object graphs of each process.
         tests: The tests of a test run that did not pass.
         off_cpu: Where threads were off the CPU, and why; empty without scheduling events.
     """
@@ -88,6 +91,7 @@ class Summary(NamedTuple):
     not_followed: list[str]
     samples: list[SampledThread]
     heaps: list[ProfiledProcess]
+    objects: list[ProcessObjects]
     tests: list[UnexpectedTest]
     off_cpu: list[OffCpu]
 
@@ -150,6 +154,7 @@ def summarize(importer: _native.TraceImporter) -> Summary:
         not_followed=[f"left out: {text}" for key, text in LEFT_OUT.items() if key in found],
         samples=sampled_threads(importer),
         heaps=profiled_processes(importer),
+        objects=object_graphs(importer),
         # Reads all slices and arguments in Python.
         tests=unexpected_tests(importer) if has_tests else [],
         off_cpu=off_cpu(importer),

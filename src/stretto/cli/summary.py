@@ -11,6 +11,7 @@ from stretto.analysis.trace_summary import LOOPS, summarize
 from stretto.analysis.trace_tables import import_trace
 from stretto.base.errors import CommandError
 from stretto.cli.heap_tables import heaps_as_text, heaps_as_values
+from stretto.cli.object_tables import objects_as_text, objects_as_values
 from stretto.cli.record.detail_lines import time_text
 from stretto.cli.record.summary import kept_text, losses, summary
 from stretto.cli.sample_tables import samples_as_text, samples_as_values
@@ -230,6 +231,7 @@ def _as_text(contents: Contents, found: Summary, limit: int) -> str:
             _off_cpu(found.off_cpu, limit),
             samples_as_text(found.samples, limit),
             heaps_as_text(found.heaps, limit),
+            objects_as_text(found.objects, limit),
             _tests(found.tests, limit),
         ]
     )
@@ -302,6 +304,7 @@ def _as_json(contents: Contents, found: Summary, limit: int | None) -> str:
         "off_cpu": [row._asdict() for row in found.off_cpu[:limit]],
         "samples": samples_as_values(found.samples, limit),
         "heaps": heaps_as_values(found.heaps, limit),
+        "objects": objects_as_values(found.objects, limit),
         "tests": [test._asdict() for test in found.tests[:limit]],
     }
     return json.dumps(value, indent=1, ensure_ascii=False) + "\n"

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import sys
 
-SOURCES = {"python.heap": ("stretto.profilers.heap.source", "HeapProfile")}
+SOURCES = {
+    "python.heap": ("stretto.profilers.heap.source", "HeapProfile"),
+    "python.object_graph": ("stretto.profilers.heap.object_graph", "ObjectGraph"),
+}
 """Name of the data source: (module, class)."""
 
 

@@ -243,6 +243,10 @@ CONTENTS = Group(
         parse_time_ns,
     ),
     Option("--heap-max", "with --heap: one dump, of the moment when most memory was held"),
+    Option(
+        "--object-graph",
+        "also record all objects at the end, with their sizes and references: who holds the memory",
+    ),
     Option("--cpu", "read the thread's CPU time at each call: exact thread_dur"),
     Option("--c-functions", "also record calls of functions written in C"),
     Option(

@@ -1,8 +1,10 @@
-"""Heap profiles: which Python calls hold memory, and which have allocated it.
+"""Heap profiles: which Python calls hold memory, and which have allocated it; and object graphs.
 
-    source.py    the data source `python.heap`: one profile per process
-    dumps.py     dumps of the profile, as packets of a trace
-    stacks.py    the interned data of the dumps
+    source.py                the data source `python.heap`: one profile per process
+    dumps.py                 dumps of the profile, as packets of a trace
+    stacks.py                the interned data of the dumps
+    object_graph.py          the data source `python.object_graph`: objects, and who holds them
+    selected_processes.py    which processes the config of both names
 
 The samples themselves are taken by native code, `native/hooks/heap_hooks.h`.
 

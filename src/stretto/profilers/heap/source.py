@@ -23,11 +23,9 @@ This module is imported by every connected program, so it imports little.
 
 from __future__ import annotations
 
-import os
-import sys
-
 import stretto
 from stretto import _native
+from stretto.profilers.heap.selected_processes import is_selected
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,7 +59,7 @@ class HeapProfile(stretto.DataSource):
         from stretto.protos.config import HeapprofdConfig
 
         config = self.config.heapprofd_config or HeapprofdConfig()
-        if not _is_wanted(config):
+        if not is_selected(config):
             return
         self._dumps = Dumps(config, self._writer_of_a_heap)
         self._profiles = _start_sampling(config)
@@ -147,12 +145,3 @@ def _start_sampling(config: HeapprofdConfig) -> bool:
     except RuntimeError:
         return False
     return True
-
-
-def _is_wanted(config: HeapprofdConfig) -> bool:
-    """Whether this process is among those that the config names; True if it names none."""
-    if not config.pid and not config.process_cmdline:
-        return True
-    names = {os.path.basename(word) for word in sys.orig_argv[:1] + sys.argv[:1]}
-    wanted = {os.path.basename(name) for name in config.process_cmdline}
-    return os.getpid() in config.pid or bool(names & wanted)

@@ -64,6 +64,8 @@ def make_config(options: RecordingOptions, *, to_file: bool) -> TraceConfig:
         sources.append(TraceConfig.DataSource(config=make_data_source()))
     if options.heap is not None:
         sources.append(_heap_source(options.heap))
+    if options.object_graph:
+        sources.append(TraceConfig.DataSource(config=DataSourceConfig(name="python.object_graph")))
     sources += [
         TraceConfig.DataSource(config=DataSourceConfig(name=name))
         for name in options.sample_sources

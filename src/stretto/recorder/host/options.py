@@ -45,6 +45,7 @@ class RecordingOptions:
         sample_ns: time between two samples of the stacks; 0 for no samples.
         sample_sources: names of the data sources of the samples.
         heap: how the memory of the processes is profiled; None: not at all.
+        object_graph: whether to record the objects of the processes at the end.
         target: options for the recorded processes, which read them from the workspace.
         system: whether to record with the machine's tracing service and all its producers.
         config_path: with `system`, path of a TraceConfig in text form; its data sources are
@@ -67,6 +68,7 @@ class RecordingOptions:
         sample_ns: int = 0,
         sample_sources: Sequence[str] = (),
         heap: HeapOptions | None = None,
+        object_graph: bool = False,
         target: Options | None = None,
         system: bool = False,
         config_path: str = "",
@@ -84,6 +86,7 @@ class RecordingOptions:
         self.sample_ns = sample_ns
         self.sample_sources = sample_sources
         self.heap = heap
+        self.object_graph = object_graph
         self.target = target or {}
         self.system = system
         self.config_path = config_path

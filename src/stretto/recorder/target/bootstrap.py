@@ -110,7 +110,7 @@ def configure(options: Options, workspace: Workspace) -> None:
     hidden.arguments = "no_args" in options
     # Import the profilers before the first session, which would record the imports.
     builtin_categories.load_all()
-    if "heap" in options or "service" in options:
+    if any(name in options for name in ("heap", "object_graph", "service")):
         from stretto.client import builtin_sources
 
         builtin_sources.register_all()

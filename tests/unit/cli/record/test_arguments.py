@@ -73,6 +73,13 @@ def test_heap_has_an_interval_of_samples_and_of_dumps(words, interval, every_ms,
     assert options.recording.target["heap"] == ["1"]
 
 
+def test_object_graph_is_an_option_of_recorder_and_program():
+    assert not RecordOptions(["app.py"]).recording.object_graph
+    options = RecordOptions(["--object-graph", "app.py"])
+    assert options.recording.object_graph
+    assert options.recording.target["object_graph"] == ["1"]
+
+
 def test_options_of_heap_profiles_need_one():
     assert RecordOptions(["app.py"]).recording.heap is None
     for words in (

@@ -1,0 +1,19 @@
+"""Which processes the config of a memory profile names."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from stretto.protos.config import HeapprofdConfig, JavaHprofConfig
+
+
+def is_selected(config: HeapprofdConfig | JavaHprofConfig) -> bool:
+    """Whether this process is among those that the config names; True if it names none."""
+    if not config.pid and not config.process_cmdline:
+        return True
+    names = {os.path.basename(word) for word in sys.orig_argv[:1] + sys.argv[:1]}
+    wanted = {os.path.basename(name) for name in config.process_cmdline}
+    return os.getpid() in config.pid or bool(names & wanted)
