@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from stretto.analysis.heap_totals import profiled_processes
-from stretto.analysis.off_cpu import off_cpu
 from stretto.analysis.object_totals import object_graphs
+from stretto.analysis.off_cpu import off_cpu
 from stretto.analysis.sample_totals import sampled_threads
 from stretto.analysis.thread_times import ThreadTimes, thread_times
 from stretto.analysis.trace_tables import UNREAD, statistics, table_rows
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from stretto import _native
     from stretto.analysis.heap_totals import ProfiledProcess
-    from stretto.analysis.off_cpu import OffCpu
     from stretto.analysis.object_totals import ProcessObjects
+    from stretto.analysis.off_cpu import OffCpu
     from stretto.analysis.sample_totals import SampledThread
     from stretto.analysis.unexpected_tests import UnexpectedTest
 
