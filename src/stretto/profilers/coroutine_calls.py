@@ -30,17 +30,19 @@ from stretto import _pyhooks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from types import CodeType
     from typing import Any
 
 MAX_CALLS = 100
 """The largest number of nested coroutine calls that a lane shows."""
-_KINDS = (
-    (CoroutineType, attrgetter("cr_code", "cr_frame", "cr_await")),
-    (GeneratorType, attrgetter("gi_code", "gi_frame", "gi_yieldfrom")),
-    (AsyncGeneratorType, attrgetter("ag_code", "ag_frame", "ag_await")),
-)
+_READERS = {
+    id(CoroutineType): attrgetter("cr_code", "cr_frame", "cr_await"),
+    id(GeneratorType): attrgetter("gi_code", "gi_frame", "gi_yieldfrom"),
+    id(AsyncGeneratorType): attrgetter("ag_code", "ag_frame", "ag_await"),
+}
+"""What reads code, frame and awaited object, by the id of the type: the hash of a type may be code
+of the program. The three types are never freed."""
 _WRAPPERS = {
     "async_generator_asend", "async_generator_athrow", "anext_awaitable", "coroutine_wrapper",
 }  # fmt: skip
@@ -49,9 +51,8 @@ _WRAPPERS = {
 
 def _reader(kind: type) -> Callable[[Any], tuple[Any, Any, Any]] | None:
     """Return what reads code, frame and awaited object of a coroutine; None for another type."""
-    for known, reader in _KINDS:
-        if kind is known:
-            return reader
+    if reader := _READERS.get(id(kind)):
+        return reader
     for prefix, inner in (("cr", "cr_await"), ("gi", "gi_yieldfrom"), ("ag", "ag_await")):
         if hasattr(kind, inner):  # Those of Cython, for example.
             return attrgetter(f"{prefix}_code", f"{prefix}_frame", inner)
@@ -63,7 +64,7 @@ def _is_wrapper(value: object) -> bool:
 
 
 def _unwrap(awaited: Any) -> Any:
-    """Return the coroutine or generator in an awaitable of CPython; else the value itself."""
+    """Return the coroutine or generator in an awaitable of CPython; None if there is none."""
     for _ in range(3):  # anext() with a default is around an item's awaitable.
         if not _is_wrapper(awaited):
             break
@@ -72,16 +73,21 @@ def _unwrap(awaited: Any) -> Any:
     return awaited
 
 
-def chain(awaited: Any) -> Iterator[tuple[Any, CodeType, Any]]:
+def chain(awaited: Any) -> list[tuple[Any, CodeType, Any]]:
     """Return the chain of suspended coroutines: each with its code and its frame."""
-    for _ in range(MAX_CALLS):
-        if not (reader := _reader(type(awaited))):
+    found: list[tuple[Any, CodeType, Any]] = []
+    while len(found) < MAX_CALLS:
+        reader = _READERS.get(id(type(awaited))) or _reader(type(awaited))
+        if not reader:
+            if not _is_wrapper(awaited):
+                break
             awaited = _unwrap(awaited)
             if not (reader := _reader(type(awaited))):
-                return
+                break
         code, frame, inner = reader(awaited)
-        yield awaited, code, frame
+        found.append((awaited, code, frame))
         awaited = inner
+    return found
 
 
 class Call:

@@ -160,12 +160,12 @@ class Lane:
             category.end(track=self._track, timestamp=now)
 
     def _update_calls(self, task: Any, looked: int, suspended: int) -> None:
-        found = list(chain(self.coroutine(task)))
+        found = chain(self.coroutine(task))
         if found and getattr(found[0][0], "cr_running", False) and self._calls:
             return  # A running coroutine doesn't tell what it awaits.
         kept = 0
-        for (coroutine, *_), known in zip(found, self._calls, strict=False):
-            if not known.lasts(coroutine, looked, suspended):
+        for call, known in zip(found, self._calls, strict=False):
+            if not known.lasts(call[0], looked, suspended):
                 break
             kept += 1
         if kept < len(self._calls):
