@@ -1,13 +1,15 @@
-"""`python.managers`: generators in `with` statements are slices, below the thread's track.
+"""`python.managers`: generators in `with` statements are slices, in a lane for each thread.
 
     shop.db.transaction        from the begin of `__enter__` to the end of `__exit__`
       body                     the generator is suspended: the body of the `with` statement runs
 
 Outside of `body` the generator runs.
 
-Context managers may overlap each other and calls of functions, so each has its own track. All these
-tracks have the same name, so that the UI shows them as one lane. Context managers that are shorter
-than auto detail's threshold are left out, and those above a limit per second.
+Context managers may overlap each other and calls of functions, so each has its own track. The
+tracks of a thread have the same name, so that the UI shows them as one lane. The lanes are in a
+group of the process, because the UI would show a lane of the thread above the thread itself.
+Context managers that are shorter than auto detail's threshold are left out, and those above a limit
+per second.
 
 Without auto detail nothing is recorded: the begin of a slice may be written long after its time,
 and readers of traces with periodic flushes drop events that are much older than those around them.
@@ -15,11 +17,13 @@ and readers of traces with periodic flushes drop events that are much older than
 
 from __future__ import annotations
 
+from _thread import get_native_id
 from itertools import count
 
 import stretto
 from stretto import _pyhooks
 from stretto.client.track_event import slots
+from stretto.client.track_event.process import thread_name
 from stretto.profilers import functions
 from stretto.profilers.life_lanes import observers
 from stretto.profilers.patch import Patch
@@ -34,7 +38,7 @@ if TYPE_CHECKING:
 
 category = stretto.Category("python.managers", "context managers made of generators", ["slow"])
 
-LANE = "context managers"
+GROUP = "context managers"
 _ids = count(1)
 
 
@@ -49,7 +53,8 @@ class _Lane:
     __slots__ = ("_has_body", "_track")
 
     def __init__(self, name: str, created: int) -> None:
-        self._track = stretto.Track(LANE, parent=stretto.thread_track(), id=next(_ids))
+        lane = f"{thread_name()} {get_native_id()}"
+        self._track = stretto.Track(lane, parent=stretto.Track(GROUP), id=next(_ids))
         self._has_body = False
         category.begin(name, track=self._track, timestamp=created)
 
@@ -79,7 +84,7 @@ def write_pending() -> None:
     """Write the context managers that are open, at the end of a session or of the process."""
     _, over_limit = _pyhooks.look_at_managers()
     if over_limit:
-        category.instant("without a slice", track=stretto.Track(LANE), count=over_limit)
+        category.instant("without a slice", track=stretto.Track(GROUP), count=over_limit)
 
 
 _patches: list[Patch] = []

@@ -154,6 +154,11 @@ def _thread_name(thread: Thread | None, known_name: str | None) -> str:
         return ""
 
 
+def thread_name() -> str:
+    """Return the name of the calling thread, without making a dummy thread or taking a lock."""
+    return _thread_name(_own_thread(), None)
+
+
 def _named_thread(thread: Thread | None, name: str) -> ref[Thread] | None:
     """Return the thread if its name is its attribute `_name`, as native code assumes.
 
