@@ -23,6 +23,7 @@ enum { ST_KNOWN_LOCKS_LOG2 = 13, ST_KNOWN_LOCKS = 1 << ST_KNOWN_LOCKS_LOG2 };
 struct st_known_lock {
   const PyObject* lock; /* Not a reference: only compared. */
   uint64_t holder;      /* The kernel's id of a thread; 0 if unknown. */
+  uint32_t waiting;     /* How many threads wait for it. */
   PyCodeObject* code;   /* NULL if unknown. */
   int instruction;      /* Its offset in the code, in bytes. */
   /* Whether a thread waits for a notification by this lock: Condition.wait(),
@@ -54,11 +55,19 @@ static inline struct st_known_lock* st_known_lock(const PyObject* lock) {
   return known->lock == lock ? known : NULL;
 }
 
-static inline void st_known_lock_taken(const PyObject* lock, uint64_t holder) {
+/* The same; a lock about which nothing is known gets its slot, if that is
+ * unused.  NULL if the slot has another lock. */
+static inline struct st_known_lock* st_known_lock_claimed(
+    const PyObject* lock) {
   struct st_known_lock* known = st_known_lock_slot(lock);
   if (!known->lock)
     st_known_lock_claim(known, lock);
-  if (known->lock == lock)
+  return known->lock == lock ? known : NULL;
+}
+
+static inline void st_known_lock_taken(const PyObject* lock, uint64_t holder) {
+  struct st_known_lock* known = st_known_lock_claimed(lock);
+  if (known)
     known->holder = holder;
 }
 

@@ -104,18 +104,29 @@ static void note_wait(PyThreadState* thread, PyObject* lock, uint64_t holder,
 
 /* --- Acquiring ----------------------------------------------------------- */
 
-static PyObject* acquire_and_measure(const struct call* c,
+static PyObject* run_as_waiting(const struct call* c) {
+  struct st_known_lock* known = st_known_lock_claimed(c->lock);
+  if (known)
+    known->waiting++;
+  PyObject* result = run(c);
+  known = st_known_lock(c->lock);
+  if (known && known->waiting)
+    known->waiting--;
+  return result;
+}
+
+static PyObject* acquire_and_measure(const struct call* c, bool taken,
                                      PyThreadState* thread) {
   struct st_known_lock* known = st_known_lock(c->lock);
   uint64_t holder = known ? known->holder : 0;
   if (holder == thread->native_thread_id)
     holder = 0;
   uint64_t begin = st_hooks.api->now();
-  PyObject* result = run(c);
+  PyObject* result = run_as_waiting(c);
   uint64_t end = st_hooks.api->now();
   if (end - begin >= ST_MIN_LOCK_WAIT_NS && recorded_thread()) {
     note_wait(thread, c->lock, holder, result, begin, end);
-  } else if (result == Py_True) {
+  } else if (result == Py_True && taken) {
     waits.short_waits++;
     waits.short_ns += end - begin;
   }
@@ -135,11 +146,19 @@ static PyObject* try_to_acquire(enum kind kind, PyObject* lock) {
   return run(&c);
 }
 
-static bool is_free(const struct call* c) {
+static bool is_taken(const struct call* c) {
   PyCFunction is_locked = waits.is_locked[c->kind];
   PyObject* locked = is_locked ? is_locked(c->lock, NULL) : NULL;
   Py_XDECREF(locked);
-  return locked == Py_False;
+  return locked != Py_False;
+}
+
+/* Whether a thread may own the lock although the lock says that it is free: a
+ * thread that has waited owns it before it has the GIL, and only with the GIL
+ * it tells the lock. */
+static bool may_be_handed_over(const struct call* c) {
+  const struct st_known_lock* known = st_known_lock_slot(c->lock);
+  return known->lock && (known->lock != c->lock || known->waiting);
 }
 
 static bool has_arguments(const struct call* c) {
@@ -152,7 +171,8 @@ static PyObject* acquire(const struct call* c) {
   if (!thread)
     return run(c);
   PyObject* result = NULL;
-  if (c->kind == LOCK && is_free(c)) {
+  bool taken = c->kind == RLOCK || is_taken(c);
+  if (!taken && !may_be_handed_over(c)) {
     result = run(c);
   } else if (c->kind == RLOCK && !has_arguments(c)) {
     result = try_to_acquire(c->kind, c->lock);
@@ -162,7 +182,7 @@ static PyObject* acquire(const struct call* c) {
       return NULL;
   }
   if (!result)
-    result = acquire_and_measure(c, thread);
+    result = acquire_and_measure(c, taken, thread);
   if (result == Py_True)
     st_known_lock_taken(c->lock, thread->native_thread_id);
   return result;

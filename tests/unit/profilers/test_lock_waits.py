@@ -7,6 +7,7 @@ import os
 import queue
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -124,6 +125,7 @@ class InterruptError(Exception):
 @pytest.fixture
 def alarm() -> Iterator[None]:
     def interrupt(*_: object) -> None:
+        signal.setitimer(signal.ITIMER_REAL, 0)
         raise InterruptError
 
     before = signal.signal(signal.SIGALRM, interrupt)
@@ -137,7 +139,8 @@ def test_exception_of_a_signal_handler_ends_the_wait() -> None:
     with recorded("python.waits") as result:
         lock = threading.Lock()
         lock.acquire()
-        signal.setitimer(signal.ITIMER_REAL, SHORT_S)
+        # Again and again: a signal that comes just before the wait doesn't end it.
+        signal.setitimer(signal.ITIMER_REAL, SHORT_S, SHORT_S)
         with pytest.raises(InterruptError):
             lock.acquire()
     assert [wait.name for wait in begins(result.events)] == ["wait for lock"]
@@ -176,6 +179,28 @@ def test_nothing_is_recorded_after_the_session() -> None:
     with recorded("python.gc") as result:
         lock.acquire(timeout=SHORT_S)
     assert not [event for event in result.events if event.name.startswith("wait")]
+
+
+def test_thread_that_takes_the_lock_again_waits_for_the_one_that_got_it() -> None:
+    """A thread that was woken owns the lock, and the lock says so only when it has the GIL."""
+    measured_ns: list[int] = []
+
+    def work(lock: threading.Lock) -> None:
+        for _ in range(10):
+            begin = time.perf_counter_ns()
+            with lock:
+                measured_ns.append(time.perf_counter_ns() - begin)
+                time.sleep(0.001)  # sleep: the others wait meanwhile
+
+    with recorded("python.waits") as result:
+        lock = threading.Lock()
+        threads = [threading.Thread(target=work, args=(lock,)) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    long_waits = [ns for ns in measured_ns if ns > 1_000_000]
+    assert len(begins(result.events)) >= len(long_waits)
 
 
 def test_hand_overs_keep_mutual_exclusion_and_short_waits_are_counted() -> None:
