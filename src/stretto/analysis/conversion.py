@@ -2,10 +2,11 @@
 
     fxt ──┐                ┌── fxt
     text ─┼── packets ─────┼── text
-    json ─┘                └── json
+    json ─┤                └── json
+  chrome ─┘
 
 A conversion between two formats other than packets makes packets first, in a temporary file. A
-trace is never in memory as a whole.
+trace is never in memory as a whole, except Chrome's JSON, which is recognized by its content.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import tempfile
 from typing import TYPE_CHECKING, cast
 
 from stretto.analysis import json_packets, text_packets
+from stretto.analysis.chrome_packets import import_chrome, is_chrome_json
 from stretto.analysis.fxt.exporter import export_fxt
 from stretto.analysis.fxt.format import BIG_ENDIAN_MAGIC_BYTES, MAGIC_BYTES
 from stretto.analysis.fxt.importer import import_fxt
@@ -48,6 +50,7 @@ _ENDINGS = {
 }
 _JSON_START = re.compile(rb"""\s*(?:\{\s*(?:"[\w@$]|\}|\Z)|\[\s*(?:[\[{\]]|\Z))""")
 _TEXT_START = re.compile(rb"(?:\s+|#[^\n]*\n)*packet\s*:?\s*\{")
+_PEEKED_BYTES = 1 << 16
 _NO_TEXT = re.compile(rb"[\x00-\x08\x0e-\x1f\x7f]")
 _PACKET_START = re.compile(rb"\n(?:[\x80-\xff]{0,4}[\x00-\x7f])")
 
@@ -111,8 +114,14 @@ def convert(file: BinaryIO, source: str, write: Write, target: str, *, name: str
 def _to_packets(file: BinaryIO, source: str, write: Write, name: str) -> Outcome:
     if source == FXT:
         return import_fxt(file, write)
+    reader = io.BufferedReader(cast("io.RawIOBase", file), _PEEKED_BYTES)
+    if source == JSON and is_chrome_json(reader.peek(_PEEKED_BYTES)):
+        try:
+            return import_chrome(reader, write)
+        finally:
+            reader.detach()
     outcome = Outcome()
-    text = io.TextIOWrapper(io.BufferedReader(cast("io.RawIOBase", file)), encoding="utf-8")
+    text = io.TextIOWrapper(reader, encoding="utf-8")
     try:
         if source == TEXT:
             found = text_packets.parse_packets(text, name, outcome.left_out)

@@ -6,7 +6,7 @@
     ]}
 
 The mapping is protobuf's. Only one packet is in memory at a time. Chrome's JSON format, an array of
-events or an object with `traceEvents`, is refused.
+events or an object with `traceEvents`, is refused: see `chrome_packets`.
 """
 
 from __future__ import annotations

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 STANDARD_INPUT = "-"
 _REFUSALS = {
     TEXT: "it is text: make packets of it, with `stretto convert`",
-    JSON: "it is JSON: `stretto convert` makes packets of JSON that it has written itself; "
-    "`stretto query` and `stretto summary` read Chrome's JSON",
+    JSON: "it is JSON: make packets of it, with `stretto convert`; `stretto query` and "
+    "`stretto summary` read Chrome's JSON as it is",
     None: "it is no trace",
 }
 

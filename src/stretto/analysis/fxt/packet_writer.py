@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from stretto.analysis.fxt.annotations import write_node
 from stretto.analysis.fxt.nested_names import nest
 from stretto.analysis.track_events import END
-from stretto.protos.trace import TracePacket
+from stretto.protos.trace import TracePacket, TrackDescriptor
 from stretto.protozero import wire
 
 if TYPE_CHECKING:
@@ -89,14 +89,33 @@ class PacketWriter:
                     thread.set_thread_name(name)
         self._finish(packet)
 
-    def track(self, uuid: int, parent: int, name: str, *, counter: bool = False) -> None:
-        """Write the descriptor of a counter track or a plain track; `parent` is 0 for none."""
+    def track(
+        self,
+        uuid: int,
+        parent: int,
+        name: str | None,
+        *,
+        counter: bool = False,
+        separate: bool = False,
+    ) -> None:
+        """Write the descriptor of a counter track or a plain track.
+
+        Args:
+            uuid: Its uuid.
+            parent: That of the process, thread or track around it; 0 for none.
+            name: Its name, if it has one.
+            counter: Whether it has values instead of slices.
+            separate: Whether readers keep it apart from tracks of the same name.
+        """
         packet = TracePacket.Writer()
         with packet.set_track_descriptor() as track:
             track.set_uuid(uuid)
             if parent:
                 track.set_parent_uuid(parent)
-            track.set_name(name)
+            if name is not None:
+                track.set_name(name)
+            if separate:
+                track.set_sibling_merge_behavior(TrackDescriptor.SIBLING_MERGE_BEHAVIOR_NONE)
             if counter:
                 track.set_counter().finalize()
         self._finish(packet)
@@ -108,13 +127,14 @@ class PacketWriter:
         track: int,
         *,
         category: str = "",
-        name: str = "",
+        name: str | None = "",
         arguments: Arguments = (),
         flows: Joined = (),
     ) -> None:
-        """Write a BEGIN, END or INSTANT; an END needs no name."""
-        is_named = bool(name) or kind != END
-        name_iid = self._events.number(name) if is_named else 0
+        """Write a BEGIN, END or INSTANT; an END needs no name. A name of None isn't written."""
+        if not name and kind == END:
+            name = None
+        name_iid = self._events.number(name) if name is not None else 0
         category_iid = self._categories.number(category) if category else 0
         entries = [(self._arguments.number(each[0]), *each) for each in nest(arguments)]
         packet = self._packet(timestamp)
@@ -123,7 +143,7 @@ class PacketWriter:
             event.set_track_uuid(track)
             if name_iid:
                 event.set_name_iid(name_iid)
-            elif is_named:
+            elif name is not None:
                 event.set_name(name)
             if category_iid:
                 event.add_category_iids(category_iid)

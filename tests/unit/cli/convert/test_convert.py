@@ -135,8 +135,6 @@ REFUSED: list[tuple[list[str], str]] = [
     (["in.pftrace", "out"], "the extension of 'out' is unknown"),
     (["junk", "out.fxt"], "isn't a trace"),
     (["packed", "out.fxt"], "gzip compression is damaged"),
-    (["chrome.json", "out.fxt"], "this is Chrome's JSON"),
-    (["events.json", "out.fxt"], "this is Chrome's JSON"),
     (["big.fxt", "out.pftrace"], "big-endian"),
     (["config.txt", "out.pftrace"], "convert: config.txt:2: a trace is a list of"),
     (["wrong.txt", "out.pftrace"], "wrong.txt:3:"),
@@ -153,8 +151,6 @@ def test_invalid_files_and_arguments_are_refused_and_change_nothing(
     files = {
         "junk": b"junk",
         "packed": b"\x1f\x8b\x08",
-        "chrome.json": b'{"traceEvents": []}',
-        "events.json": b' [{"ph": "B"}]',
         "big.fxt": MAGIC[::-1],
         "config.txt": b"\nbuffers { size_kb: 5 }",
         "wrong.txt": b"packet {}\npacket {\n  nothing: 5\n}",
