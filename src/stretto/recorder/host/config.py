@@ -101,9 +101,10 @@ def _stream(config: TraceConfig, options: RecordingOptions) -> None:
     config.write_into_file = True
     config.buffers[0].size_kb = STREAM_BUFFER_KB
     config.file_write_period_ms = STREAM_PERIOD_MS
-    # With auto detail or samples, packets are late, so there are no flushes. In a file without
-    # flushes, the trace processor sorts all events as a whole; with flushes, piece by piece.
-    is_late = bool(options.auto_size or options.sample_ns)
+    # With auto detail or samples, packets are late, and so is the BEGIN of a request whose route is
+    # found late: there are no flushes. In a file without flushes, the trace processor sorts all
+    # events as a whole; with flushes, piece by piece.
+    is_late = bool(options.auto_size or options.sample_ns or "flows" in options.target)
     config.flush_period_ms = NEVER_MS if is_late else STREAM_PERIOD_MS
     config.write_flush_mode = NO_FLUSH if is_late else FLUSH_BEFORE_WRITE
     if options.max_size is not None:

@@ -5,12 +5,22 @@ import pytest
 from stretto.cli.record.arguments import RecordOptions
 from stretto.client.track_event.category_config import is_category_enabled
 from stretto.protos.config import TraceConfig
-from stretto.recorder.host.config import STALL_THEN_DROP, clear_period_ms, make_config
+from stretto.recorder.host.config import NO_FLUSH, STALL_THEN_DROP, clear_period_ms, make_config
 from stretto.service.session.config_validation import check_config
 
 
 def config(*arguments: str, to_file: bool = True) -> TraceConfig:
     return make_config(RecordOptions([*arguments, "x.py"]).recording, to_file=to_file)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "flushes"),
+    [(["--full"], True), (["--auto"], False), (["--full", "--flows"], False)],
+)
+def test_file_that_may_get_late_events_is_written_without_flushes(arguments, flushes):
+    made = config(*arguments)
+    assert (made.flush_period_ms <= 1000) == flushes
+    assert (made.write_flush_mode == NO_FLUSH) == (not flushes)
 
 
 @pytest.mark.parametrize(
