@@ -10,6 +10,14 @@ between two dumps by stack, not by heap:
 Numbers in samples are totals since the start. A stack that hasn't changed since the last dump has
 no sample. With `dump_at_max` there is one dump, at the end, with what was live when most was.
 
+In a ring the service may have overwritten the last dumps, so it clears the state of the sequences.
+The trace processor forgets the totals then, and would add the next ones to those of the dumps that
+are still there. So the next dump has two parts:
+
+    ProfilePacket    of the old state: everything is free; not read if the old dumps are gone
+    InternedData     clears the state
+    ProfilePacket    index 0; everything that is live, as allocated since then
+
 Sources: Perfetto's protos/perfetto/trace/profiling/profile_packet.proto. A dump's time is that of
 CLOCK_MONOTONIC_COARSE.
 """
@@ -58,27 +66,50 @@ class _Heap:
         self._number = number
         self._writer = writer
         self._at_max = config.dump_at_max
-        self._index = 0
         self._start_ns = time.clock_gettime_ns(_MONOTONIC_COARSE)
         self._first_interval = 0
-        self.clear()
+        self._freed_before: dict[int, tuple[int, int]] = {}
+        self._has_old_state = False
+        self._start_state()
 
-    def clear(self) -> None:
-        """Write everything in the next dump."""
+    def _start_state(self) -> None:
+        self._index = 0  # The trace processor counts the packets since the state was cleared.
         self._stacks = HeapStacks()
         self._totals: dict[int, dict[int, _Row]] = {}
         self._cleared = True
 
+    def clear(self) -> None:
+        """Write everything in the next dump."""
+        self._has_old_state = not self._cleared
+
+    def _end_state(self, moment: _Moment) -> None:
+        """Write that everything is free."""
+        samples = [self._sample(number) for number in self._totals]
+        for sample in samples:
+            sample.self_freed, sample.free_count = sample.self_allocated, sample.alloc_count
+        self._write_samples(moment, samples)
+        self._start_state()
+
     def dump(self, moment: _Moment) -> None:
+        restarts = self._has_old_state
+        if restarts:
+            self._end_state(moment)
+            self._has_old_state = False
         _, _, rows = _pyhooks.heap_dump(self._number, self._cleared)
+        if restarts:
+            self._freed_before = {row[0]: (row[2], row[4]) for row in rows}
         samples = [self._sample(number) for number in self._take_over(rows)]
         whole = self._write_interned()
+        if not self._write_samples(moment, samples) or not whole:
+            self.clear()  # The reader lacks something that later dumps would refer to.
+
+    def _write_samples(self, moment: _Moment, samples: Sequence[ProfilePacket.HeapSample]) -> bool:
+        whole = True
         last = max(0, (len(samples) - 1) // SAMPLES_PER_PACKET)
         for i in range(last + 1):
             part = samples[i * SAMPLES_PER_PACKET : (i + 1) * SAMPLES_PER_PACKET]
             whole &= self._write_part(moment, part, continued=i < last)
-        if not whole:  # The reader lacks something that later dumps would refer to.
-            self.clear()
+        return whole
 
     def _take_over(self, rows: Sequence[_Row]) -> Sequence[int]:
         """Take over changed totals; return the numbers in the packets of what has changed."""
@@ -89,15 +120,18 @@ class _Heap:
 
     def _sample(self, number: int) -> ProfilePacket.HeapSample:
         """Return the sum of the sampler's stacks that are this one in the packets."""
+        rows = self._totals[number]
         _, allocated, freed, allocations, frees, at_max, at_max_samples = map(
-            sum, zip(*self._totals[number].values(), strict=True)
+            sum, zip(*rows.values(), strict=True)
         )
+        before = [self._freed_before.get(stack, (0, 0)) for stack in rows]
+        size, count = sum(each[0] for each in before), sum(each[1] for each in before)
         sample = ProfilePacket.HeapSample(callstack_id=number)
         if self._at_max:
             sample.self_max, sample.self_max_count = at_max, at_max_samples
         else:
-            sample.self_allocated, sample.self_freed = allocated, freed
-            sample.alloc_count, sample.free_count = allocations, frees
+            sample.self_allocated, sample.self_freed = allocated - size, freed - size
+            sample.alloc_count, sample.free_count = allocations - count, frees - count
         return sample
 
     def _write_interned(self) -> bool:
