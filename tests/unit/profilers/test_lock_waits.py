@@ -200,7 +200,10 @@ def test_thread_that_takes_the_lock_again_waits_for_the_one_that_got_it() -> Non
         for thread in threads:
             thread.join()
     long_waits = [ns for ns in measured_ns if ns > 1_000_000]
-    assert len(begins(result.events)) >= len(long_waits)
+    waits = begins(result.events)
+    assert len(waits) >= len(long_waits)
+    tids = {thread.native_id for thread in threads}
+    assert any(wait.args.get("held_by_tid") in tids for wait in waits)
 
 
 def test_hand_overs_keep_mutual_exclusion_and_short_waits_are_counted() -> None:
