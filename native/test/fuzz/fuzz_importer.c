@@ -1,5 +1,5 @@
 /* Fuzzes the importer: with the input as a trace, and with packets that the
- * input describes, whose fields are mostly valid.  References between rows must
+ * input describes, in several files, whose fields are mostly valid.  References between rows must
  * be valid, and parents of slices must enclose them. */
 #define CHECK_ABORTS
 #include "../packet_builder.h"
@@ -181,6 +181,8 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         st_put_varint(st_put_tag(header, 1, ST_WIRE_DELIMITED), packet.size);
     CHECK(st_importer_feed(m, header, (size_t)(end - header)));
     CHECK(st_importer_feed(m, packet.data, packet.size));
+    if (packet.size % 16 == 7)
+      CHECK(st_importer_next_file(m));
   }
   finish(m);
   return 0;
