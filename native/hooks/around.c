@@ -1,5 +1,6 @@
 #include "hooks/around.h"
 
+#include "hooks/auto_detail.h"
 #include "hooks/task_lives.h"
 #include "hooks/tracer.h"
 
@@ -65,6 +66,7 @@ static PyObject* step_call(struct around* a, PyObject* const* args,
                            size_t count, PyObject* names) {
   PyObject* handle = PyVectorcall_NARGS(count) ? args[0] : NULL;
   uint64_t begin = st_hooks.api->now();
+  struct st_span outer = st_auto_step_begins(begin);
   st_task_search(begin);
   PyObject* task = handle ? st_task_step_begins(handle, begin) : NULL;
   PyObject* result = PyObject_Vectorcall(a->function, args, count, names);
@@ -72,12 +74,15 @@ static PyObject* step_call(struct around* a, PyObject* const* args,
   if (task)
     st_task_step_ended(task, end);
   st_task_search_after_step(end);
-  if (handle && a->after != Py_None &&
-      end - begin >= atomic_load(&st_hooks.threshold_ns)) {
+  bool is_long = handle && a->after != Py_None &&
+                 end - begin >= atomic_load(&st_hooks.threshold_ns);
+  if (is_long) {
+    st_auto_step_ends(end);
     PyObject* time = PyLong_FromUnsignedLongLong(begin);
     tell_after(a->after, time, handle);
     Py_XDECREF(time);
   }
+  st_auto_step_is_over(begin, outer, is_long);
   return result;
 }
 

@@ -51,7 +51,7 @@ static bool must_merge(void) {
 static void merge(void) {
   if (!st_hooks.running)
     return;
-  st_samples_take(false);
+  st_samples_take(false, UINT64_MAX);
   write_threshold(st_hooks.api->now());
 }
 
@@ -172,7 +172,7 @@ void st_auto_write_period(void) {
 
 void st_auto_end_slices(void) {
   st_auto_pause();
-  st_samples_take(false);
+  st_samples_take(false, UINT64_MAX);
   uint64_t now = st_hooks.api->now();
   st_shown_visit(st_shown_read_cpu, now);
   st_shown_visit(st_c_calls_end, now);
@@ -185,21 +185,34 @@ void st_auto_stop(void) {
   st_code_records_clear();
 }
 
-/* Merges all samples in the ring (stack_samples.h).  Returns the open calls of
- * the calling thread.  Returns NULL when out of memory, or if the thread is
- * handling another event. */
+/* Returns the time until which the stack of the calling thread was unchanged.
+ * While a sample of it may be in the ring, that is its last merged sample. */
+static uint64_t unchanged_until(const struct st_shown_calls* s, uint64_t now) {
+  uint64_t until = st_shown_unchanged_until(s, now);
+  return st_samples_waiting() ? s->last_sample_time : until;
+}
+
+/* Merges the samples in the ring that are older than the event at `now`
+ * (stack_samples.h).  Returns the open calls of the calling thread.  Returns
+ * NULL when out of memory, or if the thread is handling another event.  Another
+ * thread that runs meanwhile leaves the calls alone. */
 static struct st_shown_calls* up_to_date(uint64_t now, bool entering) {
+  bool is_new = !st_thread_shown;
   struct st_shown_calls* s = st_shown_get();
   if (ST_UNLIKELY(!s || s->busy))
     return NULL;
+  s->busy = true;
   if (ST_UNLIKELY(st_samples_waiting()))
-    st_samples_take(entering);
+    st_samples_take(entering, now);
+  else if (ST_UNLIKELY(is_new))
+    st_shown_reap();
   s->now = now;
   if (ST_UNLIKELY(s->sampled))
-    st_shown_refresh(s, now);
+    st_shown_extend(s, unchanged_until(s, now));
   if (ST_UNLIKELY(s->c_calls.wait.site))
-    st_wait_ends(s, st_shown_unchanged_until(s, now), now);
+    st_wait_ends(s, unchanged_until(s, now), now);
   write_threshold(now);
+  s->busy = false;
   return s;
 }
 
@@ -305,25 +318,53 @@ void st_auto_c_return(void) {
   s->busy = false;
 }
 
-/* Returns the open calls of the calling thread at a begin or end of a garbage
- * collection.  Returns NULL if auto detail does not run. */
-static struct st_shown_calls* calls_at_collection(void) {
+/* Returns the open calls of the calling thread at a begin or end of a span.
+ * Returns NULL if auto detail does not run. */
+static struct st_shown_calls* calls_at_span(uint64_t now) {
   if (!st_hooks.running || !st_hooks.auto_detail || st_hooks.in_new_child)
     return NULL;
-  return up_to_date(st_hooks.api->now(), false);
+  return up_to_date(now, false);
 }
 
 void st_auto_collection_begins(void) {
-  struct st_shown_calls* s = calls_at_collection();
+  struct st_shown_calls* s = calls_at_span(st_hooks.api->now());
   if (s)
-    s->collection =
-        (struct st_collection){.frame = own_frame(), .begin = s->now};
+    s->collection = (struct st_span){.frame = own_frame(), .begin = s->now};
 }
 
 void st_auto_collection_ends(void) {
-  struct st_shown_calls* s = calls_at_collection();
+  struct st_shown_calls* s = calls_at_span(st_hooks.api->now());
   if (s && s->collection.begin && !s->collection.end)
     st_shown_collection_ends(s, s->now);
+}
+
+struct st_span st_auto_step_begins(uint64_t now) {
+  struct st_shown_calls* s = calls_at_span(now);
+  if (!s)
+    return (struct st_span){0};
+  struct st_span outer = s->step;
+  st_shown_note_event(s, now);
+  s->step = (struct st_span){.frame = own_frame(), .begin = now};
+  return outer;
+}
+
+void st_auto_step_ends(uint64_t now) {
+  struct st_shown_calls* s = calls_at_span(now);
+  if (!s || !s->step.begin)
+    return;
+  s->busy = true;
+  st_shown_note_event(s, now);
+  st_shown_settle(s, s->step.frame);
+  s->busy = false;
+}
+
+void st_auto_step_is_over(uint64_t begin, struct st_span outer, bool written) {
+  struct st_shown_calls* s = st_thread_shown;
+  if (!s || s->generation != st_hooks.generation || s->step.begin != begin)
+    return;
+  if (written)
+    st_shown_step_written(s, st_hooks.api->now());
+  s->step = outer;
 }
 
 static PyObject* totals_of_function(const struct st_code_record* r) {

@@ -28,6 +28,8 @@
 #include <Python.h>
 #include <stdbool.h>
 
+#include "hooks/shown_calls.h"
+
 /* Starts auto detail, before the interpreter's events are switched on. */
 void st_auto_start(const char* threshold_file);
 /* Stops the sampling thread and the merging thread before a fork, and starts
@@ -68,6 +70,16 @@ void st_auto_c_return(void);
 void st_auto_collection_begins(void);
 /* The garbage collection has ended; the end of its slice is written. */
 void st_auto_collection_ends(void);
+
+/* A step of a task begins on the calling thread, at `now`.  Returns the step
+ * around it: the event loop may run in a step of another one. */
+struct st_span st_auto_step_begins(uint64_t now);
+/* The step has ended; its slice will be written.  Ends the slices of calls in it
+ * that only samples have found. */
+void st_auto_step_ends(uint64_t now);
+/* Forgets the step that began at `begin`.  `outer` is the step around it;
+ * `written` says that its slice was written. */
+void st_auto_step_is_over(uint64_t begin, struct st_span outer, bool written);
 
 /* Writes an instant event with the sampling period of the stacks and the times
  * of the threads, unless the process is too short for it. */

@@ -33,7 +33,7 @@ static void forget(struct st_shown_calls* s) {
   s->depth = s->begun = s->sampled = 0;
   st_shown_cut_c_calls(s, 0);
   s->c_calls = (struct st_c_calls){0};
-  s->collection = (struct st_collection){0};
+  s->collection = s->step = (struct st_span){0};
   s->cpu = (struct st_cpu_time){0};
   Py_CLEAR(s->track);
 }
@@ -69,20 +69,27 @@ static void begin_generation(struct st_shown_calls* s, uint64_t native_id) {
   forget(s);
   /* A fork changes the thread id, so it is stored again here. */
   s->native_id = native_id;
-  s->last_event = s->last_sample_time = 0;
+  s->last_event = s->last_sample_time = s->missed_since = 0;
   s->run = (struct st_run){0};
   s->last_sample = NULL;
   s->busy = false;
   s->generation = st_hooks.generation;
 }
 
+/* Returns the calls of a thread, which may have ended; NULL if there are none. */
+static struct st_shown_calls* find_calls(uint64_t thread_id) {
+  struct st_thread_record* r = threads.first;
+  while (r && r->thread_id != thread_id)
+    r = r->next;
+  return calls_of(r);
+}
+
 struct st_shown_calls* st_shown_of(uint64_t thread_id, uint64_t native_id) {
   if (threads
           .forked) /* The parent's records are removed before any is found. */
     st_thread_list_reap(&threads);
-  struct st_shown_calls* s = calls_of(st_thread_list_find(&threads, thread_id));
+  struct st_shown_calls* s = find_calls(thread_id);
   if (!s) {
-    st_thread_list_reap(&threads);
     s = PyMem_RawCalloc(1, sizeof *s);
     if (!s)
       return NULL;
@@ -109,7 +116,11 @@ struct st_shown_calls* st_shown_get(void) {
 }
 
 void st_shown_gone(struct st_shown_calls* s) {
+  st_shown_cut(s, 0);
   st_thread_list_mark_ended(&s->thread);
+}
+
+void st_shown_reap(void) {
   st_thread_list_reap(&threads);
 }
 
@@ -360,7 +371,7 @@ void st_shown_refresh(struct st_shown_calls* s, uint64_t now) {
  * open before and during a garbage collection was open until its end. */
 static uint64_t last_of(const struct st_shown_calls* s,
                         const struct st_shown_frame* f) {
-  const struct st_collection* c = &s->collection;
+  const struct st_span* c = &s->collection;
   bool contains =
       f->begin < c->begin && f->last >= c->begin && f->last <= c->end;
   return contains ? c->end + 1 : f->last;
@@ -370,6 +381,15 @@ void st_shown_collection_ends(struct st_shown_calls* s, uint64_t now) {
   s->collection.end = now;
   for (uint32_t i = 0; i < s->depth; i++)
     s->frames[i].last = last_of(s, &s->frames[i]);
+}
+
+void st_shown_step_written(struct st_shown_calls* s, uint64_t now) {
+  for (uint32_t i = 0; i < s->depth; i++) {
+    if (s->frames[i].last <= now)
+      s->frames[i].last = now + 1;
+  }
+  if (s->depth)
+    s->frames[s->depth - 1].child_end = now + 1;
 }
 
 void st_shown_cut(struct st_shown_calls* s, uint32_t depth) {

@@ -121,10 +121,12 @@ struct st_c_calls {
   struct st_wait wait;
 };
 
-/* The last garbage collection of a thread. */
-struct st_collection {
-  uint64_t frame; /* The address of the frame in which the collector runs. */
-  uint64_t begin, end; /* `end` is 0 while the collector runs. */
+/* A span: a time in which a C function calls Python functions, and whose slice
+ * other code writes.  The last garbage collection of a thread, or the step of a
+ * task that is open. */
+struct st_span {
+  uint64_t frame;      /* The address of the frame that has called it. */
+  uint64_t begin, end; /* `end` is 0 while it is open. */
 };
 
 struct st_shown_calls {
@@ -140,6 +142,11 @@ struct st_shown_calls {
   uint64_t last_event; /* The time of the last event of this thread. */
   /* The time of this thread's last merged sample. */
   uint64_t last_sample_time;
+  /* Since when samples of this thread could not be merged; 0 if the last one
+   * was. */
+  uint64_t missed_since;
+  /* How many of the outermost frames all those samples had. */
+  int missed_known;
   uint64_t native_id;
   /* The last sample of this thread; NULL before the first one. */
   struct st_last_sample* last_sample;
@@ -148,7 +155,7 @@ struct st_shown_calls {
   /* The `raised` argument of st_shown_leave(), a borrowed reference. */
   PyObject* raised;
   struct st_c_calls c_calls;
-  struct st_collection collection;
+  struct st_span collection, step; /* `begin` is 0 if there is none. */
   struct st_cpu_time cpu;
   struct st_run run;
   /* Whether the thread is handling an event, perhaps waiting without the
@@ -171,8 +178,12 @@ struct st_shown_calls* st_shown_get(void);
 /* Returns the struct of any thread, and makes it on first use.  Returns NULL
  * when out of memory. */
 struct st_shown_calls* st_shown_of(uint64_t thread_id, uint64_t native_id);
-/* Ends the open calls of a thread that has ended, and frees the struct. */
+/* Ends the open calls of a thread that has ended. */
 void st_shown_gone(struct st_shown_calls* s);
+/* Ends the open calls of all threads that have ended, and frees their structs.
+ * May be called only while no samples of these threads wait to be merged: their
+ * calls would be taken for those of a new thread. */
+void st_shown_reap(void);
 void st_shown_watch_forks(void);
 
 /* Adds the call that begins now.  `address` is the address of its frame. */
@@ -213,6 +224,9 @@ void st_shown_settle(struct st_shown_calls* s, uint64_t frame);
 /* The thread's garbage collection ends now.  The calls that contain it end
  * later. */
 void st_shown_collection_ends(struct st_shown_calls* s, uint64_t now);
+/* The slice of the thread's step was written, up to `now`: the calls that contain
+ * it end later. */
+void st_shown_step_written(struct st_shown_calls* s, uint64_t now);
 /* Notes that an event of the thread happens now: its stack may change. */
 void st_shown_note_event(struct st_shown_calls* s, uint64_t now);
 /* Notes that the thread may wait from now on, or that this wait has ended.  Each

@@ -99,9 +99,9 @@ static uint64_t pass, next_to_arm;
 /* The time before the last walk over all threads.  The calls of a thread that
  * was not found then began later. */
 static uint64_t last_walk;
-/* The time at which a stack was read last, and since when samples are lost; 0
- * if there is no such time. */
-static uint64_t last_read, lost_since;
+/* The end of the last gap in the samples of all threads. */
+static uint64_t gap_end;
+
 static struct known_thread* take_unused(void) {
   struct known_thread* k = unused;
   if (k)
@@ -221,6 +221,8 @@ static void arm_stack(struct known_thread* k) {
     st_code_record_arm(r);
   }
   k->has_new = k->first_known > 0;
+  if (k->depth - k->first_known < k->same)
+    k->same = k->depth - k->first_known;
 }
 
 static bool hand_on(struct known_thread* k, uint64_t time, uint64_t read,
@@ -242,8 +244,8 @@ static bool hand_on(struct known_thread* k, uint64_t time, uint64_t read,
                                 .frames = k->frames});
   if (put)
     k->same = INT_MAX;
-  else if (!lost_since)
-    lost_since = atomic_load(&k->shared.until);
+  else
+    k->samples = 0; /* The next sample is put, though it may be the same. */
   return put;
 }
 
@@ -400,22 +402,26 @@ static uint64_t add_elapsed(const struct known_thread* k, uint64_t time,
   return ran;
 }
 
-/* Notes that a stack is read now.  If none was read for long, or if samples are
- * lost because the ring is full, the trace gets a gap. */
-static void note_time(uint64_t time) {
-  uint64_t begin = lost_since ? lost_since : last_read;
-  if (begin && time - begin >= ST_SAMPLE_GAP_NS) {
-    if (!st_samples_put_gap(begin, time))
-      return;
-    lost_since = 0;
-  }
-  last_read = time;
+/* Notes that a round begins.  If there was none for long, or none that found
+ * all threads, the trace gets a gap. */
+static void note_round(uint64_t time) {
+  uint64_t begin = last_walk > gap_end ? last_walk : gap_end;
+  if (time - begin >= ST_SAMPLE_GAP_NS && st_samples_put_gap(begin, time))
+    gap_end = time;
+}
+
+/* Whether the thread ran for long between the read of its stack and the arming
+ * of its functions: a call may have ended, and the next one begun, in between. */
+static bool is_late(const struct known_thread* k) {
+  return k->has_new && st_boottime_ns() - k->read_begin >= LONG_READ_NS &&
+         st_thread_cpu_ns(k->native_id) != k->cpu_ns;
 }
 
 static void sample_thread(struct known_thread* k, uint64_t address,
                           bool second) {
   uint64_t time = st_boottime_ns();
-  note_time(time);
+  /* An event after this moment may change the stack: it is read once more. */
+  uint64_t events = atomic_load(&k->shared.events);
   uint64_t cpu = st_thread_cpu_ns(k->native_id);
   uint64_t elapsed = k->time ? time - k->time : 0;
   bool idle = k->time && cpu == k->cpu_ns && k->samples;
@@ -432,16 +438,20 @@ static void sample_thread(struct known_thread* k, uint64_t address,
     return;
   }
   add_times(k, ran, elapsed - ran);
-  uint64_t events = atomic_load(&k->shared.events);
   if (events != k->events)
     k->samples = 0;
   k->events = events;
-  if (idle)
+  if (idle) {
     k->has_new = false;
-  else if (ST_CALLS_ARE_REPORTED)
+    atomic_store(&k->shared.until, time);
+  } else if (ST_CALLS_ARE_REPORTED)
     arm_stack(k);
   else
     find_new(k);
+  if (ST_CALLS_ARE_REPORTED && is_late(k)) {
+    k->samples = 0;
+    return;
+  }
   uint64_t wait = second ? 0 : new_wait(k, idle);
   if ((k->samples < 2 || wait) &&
       !hand_on(k, k->read_begin, k->read_end, false, wait))
@@ -471,6 +481,7 @@ static uint64_t sample_threads(bool second) {
                                      __ATOMIC_RELAXED);
   uint64_t last_new = 0, previous = 0, begin = st_boottime_ns();
   pass++;
+  note_round(begin);
   int count = 0;
   while (address && count++ < MAX_THREADS) {
     struct st_stack_thread thread;
@@ -588,6 +599,9 @@ static void* run(void* unused) {
     uint64_t cost = (own_cpu_time() - start) * SAMPLING_SHARE;
     pause = cost > ST_SAMPLING_PAUSE_NS ? cost : ST_SAMPLING_PAUSE_NS;
   }
+  /* Calls that ended since the last round have their ends, or the trace a gap. */
+  if (st_boottime_ns() - last_walk >= ST_SAMPLE_GAP_NS)
+    look(false);
   add_last_times();
   return NULL;
 }
@@ -625,12 +639,13 @@ bool st_sampler_start(void) {
     while (known[i])
       forget_known(&known[i]);
   }
-  last_walk = st_boottime_ns();
+  if (!last_walk)
+    last_walk = st_boottime_ns();
   return st_own_memory_works() && start_thread();
 }
 
 void st_sampler_forget_gap(void) {
-  last_read = lost_since = 0;
+  last_walk = gap_end = 0;
 }
 
 void st_sampler_stop(void) {

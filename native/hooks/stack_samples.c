@@ -7,6 +7,8 @@
 #include "hooks/c_calls.h"
 #include "hooks/code_filter.h"
 #include "hooks/python_layout.h"
+#include "hooks/stack_sampler.h"
+#include "probes/sample_gaps.h"
 
 enum { WORDS = 1 << 16, HEAD = 12, FRAME = 3, GAP = 3 };
 
@@ -20,6 +22,7 @@ static uint64_t ring[WORDS];
  * were written, and overwritten only after they were read. */
 static _Atomic uint64_t put_at, taken_at;
 static bool taking;
+static struct st_sample_gaps gaps; /* The gaps that were taken. */
 /* The counters below are statistics, which order no other memory access. */
 _Atomic uint64_t st_samples_lost, st_samples_torn;
 
@@ -96,6 +99,7 @@ void st_samples_start(void) {
   atomic_store(&st_samples_lost, 0);
   atomic_store(&st_samples_torn, 0);
   taking = false;
+  gaps = (struct st_sample_gaps){.least = ST_SAMPLE_GAP_NS};
 }
 
 static bool is_call(const struct st_shown_frame* f,
@@ -119,7 +123,7 @@ static int find_call(const struct st_shown_frame* f,
 static bool close_missing(struct st_shown_calls* s,
                           const struct st_stack_frame* seen, int depth,
                           int known, bool certain) {
-  int first = known < depth ? depth - known : 0;
+  int first = !ST_CALLS_ARE_REPORTED && known < depth ? depth - known : 0;
   uint32_t first_missing = s->depth;
   int below = depth;
   for (uint32_t i = 0; i < s->depth; i++) {
@@ -138,11 +142,15 @@ static bool close_missing(struct st_shown_calls* s,
   return true;
 }
 
-static void see_again(struct st_shown_frame* f, uint64_t time) {
-  if (f->last < time)
-    f->last = time;
+/* A sample has found the frame.  `known`: it is certainly the same call. */
+static void see_again(struct st_shown_frame* f,
+                      const struct st_stack_sample* from, bool known) {
+  if (f->last < from->time)
+    f->last = from->time;
   if (!f->sampled)
     return;
+  if (!known && f->later_ns < from->read - f->begin)
+    f->later_ns = from->read - f->begin;
   f->samples++;
   f->confirmed = f->confirmed || f->samples >= 2;
 }
@@ -178,11 +186,13 @@ static void begin_earlier(struct st_shown_calls* s, uint32_t index) {
 }
 
 /* Inserts a call that no event has reported, at `index`.  The call began at the
- * time `begin` or earlier.  Returns false if the called function is not
- * switched off, or if there is no room. */
+ * time `begin` or earlier, after the sample before.  Returns false if the
+ * called function is not switched off, if there is no room, or if the call
+ * cannot begin before `most`, the begin of a slice in it. */
 static bool add_call(struct st_shown_calls* s, uint32_t index,
                      const struct st_stack_frame* frame,
-                     const struct st_stack_sample* from, uint64_t begin) {
+                     const struct st_stack_sample* from, uint64_t begin,
+                     uint64_t most) {
   struct st_code_record* r = st_code_record_find(frame->code);
   if (!r || atomic_load(&r->state) != ST_CODE_OFF)
     return false;
@@ -191,14 +201,15 @@ static bool add_call(struct st_shown_calls* s, uint32_t index,
     begin = s->frames[index].begin - 1;
   else if (begin < least)
     begin = least;
-  struct st_shown_frame* f =
-      begin < least ? NULL : st_shown_insert(s, index, frame->address, r);
+  struct st_shown_frame* f = begin < least || begin >= most
+                                 ? NULL
+                                 : st_shown_insert(s, index, frame->address, r);
   if (!f)
     return false;
   f->begin = f->last = begin;
   f->cpu_ns = from->cpu_ns;
-  uint64_t before = from->before > least ? from->before : least;
-  f->unsure_ns = begin > before ? begin - before : 0;
+  /* An inner call that is closed may be one of this call: `least` is no limit. */
+  f->unsure_ns = begin > from->before ? begin - from->before : 0;
   f->later_ns = from->read - from->time;
   if (f->last < from->time)
     f->last = from->time;
@@ -224,19 +235,25 @@ static bool is_inner_foreign(const struct st_stack_frame* seen, int at,
   return caller != ST_CALLER_OWN;
 }
 
-/* Returns the number of innermost frames that a garbage collection has called.
- * The other frames began before it.  Returns `depth` if the collector did not
- * run at the time of the sample. */
+/* Returns the number of innermost frames that a span has called.  The other
+ * frames began before it.  Returns `depth` if there is no such span. */
+static int called_in(const struct st_span* span,
+                     const struct st_stack_frame* seen, int depth) {
+  int at = span->begin ? 0 : depth;
+  while (at < depth && seen[at].address != span->frame)
+    at++;
+  return at;
+}
+
+/* Does the same with a garbage collection.  Returns `depth` if the collector did
+ * not run at the time of the sample. */
 static int called_by_collector(const struct st_shown_calls* s,
                                const struct st_stack_frame* seen, int depth,
                                uint64_t time) {
-  const struct st_collection* c = &s->collection;
-  if (!c->begin || time < c->begin || (c->end && time > c->end))
+  const struct st_span* c = &s->collection;
+  if (time < c->begin || (c->end && time > c->end))
     return depth;
-  int at = 0;
-  while (at < depth && seen[at].address != c->frame)
-    at++;
-  return at;
+  return called_in(c, seen, depth);
 }
 
 /* Inserts the stack's new frames between the frames that are already known.
@@ -246,14 +263,19 @@ static void add_seen(struct st_shown_calls* s,
                      const struct st_stack_frame* seen, int depth,
                      const struct st_stack_sample* from) {
   uint32_t i = 0;
-  int inner = called_by_collector(s, seen, depth, from->time);
+  int in_collector = called_by_collector(s, seen, depth, from->time);
+  int in_step = called_in(&s->step, seen, depth);
+  uint64_t first = from->time > s->step.begin ? from->time : s->step.begin + 1;
   for (int at = depth - 1; at >= 0; at--) {
-    uint64_t begin = at < inner ? from->time : s->collection.begin - 1;
+    uint64_t most = at >= in_step        ? s->step.begin
+                    : at >= in_collector ? s->collection.begin
+                                         : UINT64_MAX;
+    uint64_t begin = most <= first ? most - 1 : first;
     if (i < s->depth && is_call(&s->frames[i], &seen[at])) {
-      see_again(&s->frames[i], from->time);
+      see_again(&s->frames[i], from, depth - at <= from->known);
       i++;
     } else if (!is_inner_foreign(seen, at, depth) &&
-               add_call(s, i, &seen[at], from, begin)) {
+               add_call(s, i, &seen[at], from, begin, most)) {
       i++;
     }
   }
@@ -300,7 +322,7 @@ static int real_stack(const struct st_shown_calls* s,
   for (int steps = 0; f.address; steps++, f = st_python_caller(f)) {
     if (steps == ST_STACK_MAX_DEPTH)
       return -1;
-    if (was_seen(from, &f) || is_shown(s, &f))
+    if (was_seen(from, &f) || is_shown(s, &f) || f.address == s->step.frame)
       out[depth++] = f;
   }
   return depth;
@@ -321,6 +343,45 @@ static void add_wait(struct st_shown_calls* s,
   st_backend_watch_calls(r);
 }
 
+/* Writes an instant with the length of a gap, at its end.  The gap is one of all
+ * threads, on the track of the main thread, or one of the thread `s`. */
+static void write_gap(struct st_shown_calls* s, uint64_t begin, uint64_t end) {
+  PyObject* name = PyUnicode_InternFromString(
+      s ? "no stack samples of this thread" : "no stack samples");
+  struct st_past_event e = {
+      .timestamp = end,
+      .track =
+          st_hooks.api->thread_track(s ? s->native_id : (uint64_t)getpid()),
+      .arguments =
+          Py_BuildValue("{sK}", "for_ns", (unsigned long long)(end - begin))};
+  if (name && e.track && e.arguments)
+    st_hooks.api->instant_past(st_hooks.category, name, &e);
+  PyErr_Clear();
+  Py_XDECREF(e.arguments);
+  Py_XDECREF(e.track);
+  Py_XDECREF(name);
+}
+
+/* The sample was merged: the time since the last merged one is known. */
+static void note_merged(struct st_shown_calls* s, uint64_t begin,
+                        uint64_t end) {
+  s->missed_since = 0;
+  if (st_sample_gaps_tell(&gaps, begin, end))
+    write_gap(s, begin, end);
+}
+
+/* The sample can't be merged.  The sampling thread passes the thread's next one
+ * although its stack may be the same. */
+static void drop_sample(struct st_shown_calls* s,
+                        const struct st_stack_sample* from) {
+  if (!s->missed_since || from->known < s->missed_known)
+    s->missed_known = from->known;
+  if (!s->missed_since)
+    s->missed_since = from->before;
+  atomic_fetch_add(&from->thread->events, 1);
+  atomic_fetch_add(&st_samples_torn, 1);
+}
+
 static void merge(struct st_shown_calls* s, const struct st_stack_sample* from,
                   bool entering) {
   static struct st_stack_frame real[ST_STACK_MAX_DEPTH];
@@ -330,7 +391,8 @@ static void merge(struct st_shown_calls* s, const struct st_stack_sample* from,
   s->now = from->read;
   st_shown_extend(s, from->before);
   if (certain) {
-    depth = real_stack(s, from, entering, real);
+    /* CPython 3.11 may have begun other calls of the same functions since. */
+    depth = ST_CALLS_ARE_REPORTED ? real_stack(s, from, entering, real) : -1;
     seen = real;
   }
   st_wait_ends(s, from->before, from->wait_end);
@@ -340,7 +402,7 @@ static void merge(struct st_shown_calls* s, const struct st_stack_sample* from,
   /* While ENDs are written, the thread itself may run: then the sample is old. */
   if (depth < 0 || !close_missing(s, seen, depth, from->known, certain) ||
       s->last_event != last_event) {
-    atomic_fetch_add(&st_samples_torn, 1);
+    drop_sample(s, from);
     return;
   }
   add_seen(s, seen, depth, from);
@@ -348,6 +410,7 @@ static void merge(struct st_shown_calls* s, const struct st_stack_sample* from,
     add_wait(s, from);
   s->last_sample_time = from->time;
   st_shown_write_due(s, from->time);
+  note_merged(s, from->before, from->time);
 }
 
 /* Makes a record of the code that runs in a frame, unless it has one, or was
@@ -390,8 +453,17 @@ static void take_stack(uint64_t* at, bool entering) {
       make_record(&frames[i]);
   }
   struct st_shown_calls* s = st_shown_of(from.thread_id, from.native_id);
-  if (!s || s->busy)
+  if (!s)
     return;
+  if (s->missed_since) {
+    from.before = s->missed_since;
+    if (s->missed_known < from.known)
+      from.known = s->missed_known;
+  }
+  if (s->busy && s != st_thread_shown) {
+    drop_sample(s, &from);
+    return;
+  }
   s->last_sample = from.thread;
   if (from.gone) {
     s->now = from.time;
@@ -402,23 +474,6 @@ static void take_stack(uint64_t* at, bool entering) {
   }
 }
 
-/* Writes an instant with the length of a gap, at its end, on the track of the
- * main thread. */
-static void write_gap(uint64_t begin, uint64_t end) {
-  PyObject* name = PyUnicode_InternFromString("no stack samples");
-  struct st_past_event e = {
-      .timestamp = end,
-      .track = st_hooks.api->thread_track((uint64_t)getpid()),
-      .arguments =
-          Py_BuildValue("{sK}", "for_ns", (unsigned long long)(end - begin))};
-  if (name && e.track && e.arguments)
-    st_hooks.api->instant_past(st_hooks.category, name, &e);
-  PyErr_Clear();
-  Py_XDECREF(e.arguments);
-  Py_XDECREF(e.track);
-  Py_XDECREF(name);
-}
-
 static void take(uint64_t* at, bool entering) {
   if (ring[*at % WORDS] >> 32 != NO_SAMPLES) {
     take_stack(at, entering);
@@ -426,10 +481,17 @@ static void take(uint64_t* at, bool entering) {
   }
   take_word(at);
   uint64_t begin = take_word(at);
-  write_gap(begin, take_word(at));
+  uint64_t end = take_word(at);
+  st_sample_gaps_add(&gaps, begin, end);
+  write_gap(NULL, begin, end);
 }
 
-void st_samples_take(bool entering) {
+/* The time of what is next in the ring: of the sample, or of the gap's end. */
+static uint64_t next_time(uint64_t at) {
+  return ring[(at + (ring[at % WORDS] >> 32 == NO_SAMPLES ? 2 : 4)) % WORDS];
+}
+
+void st_samples_take(bool entering, uint64_t before) {
   if (taking)
     return;
   /* The first event of a thread runs Python code.  It may not do so while the
@@ -440,8 +502,12 @@ void st_samples_take(bool entering) {
   taking = true;
   while (st_samples_waiting()) {
     uint64_t at = atomic_load_explicit(&taken_at, memory_order_relaxed);
+    if (next_time(at) >= before)
+      break;
     take(&at, entering);
     atomic_store_explicit(&taken_at, at, memory_order_release);
   }
+  if (!st_samples_waiting())
+    st_shown_reap();
   taking = false;
 }

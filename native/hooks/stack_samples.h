@@ -10,6 +10,10 @@
  *              innermost first
  *   a gap      kind | begin | end; becomes the instant `no stack samples`
  *
+ * Where a thread alone has no samples for as long, its next sample tells it: then
+ * its track gets an instant (probes/sample_gaps.h).  A sample that cannot be
+ * merged is dropped: the sampling thread is made to pass another one.
+ *
  * Each event first merges all samples in the ring, so that a thread's frames
  * are those at the time of the sample:
  *
@@ -24,7 +28,9 @@
  * between its neighbours.  If the next sample contains a call at the same
  * address, the call is confirmed.  It is the same call, because the function
  * was armed in between: the interpreter would have reported a new call.  The
- * second look of a round (stack_sampler.h) is such a sample.
+ * second look of a round (stack_sampler.h) is such a sample.  A function that is
+ * switched off while a call of it is open is not armed until the next sample.
+ * Then that call may have ended since, so it may begin as late as that sample.
  *
  * On CPython 3.11 the interpreter reports no calls.  There merging_thread.h
  * merges the samples, and a sample says how many of its outermost frames are
@@ -51,8 +57,9 @@ struct st_stack_sample {
   /* The latest end of the wait that the samples before have found. */
   uint64_t wait_end;
   uint64_t cpu_ns; /* The CPU time that the thread had used. */
-  /* The other frames are calls that the sample before did not contain, although
-   * it may have had calls of the same functions at the same addresses. */
+  /* How many of the outermost frames are certainly the calls of the sample
+   * before.  Where calls are not reported, the other frames are other calls, also
+   * those of the same functions at the same addresses. */
   int known;
   int depth;
   const struct st_stack_frame* frames;
@@ -72,7 +79,8 @@ bool st_samples_are_many(void);
 void st_samples_start(void);
 /* Merges the stacks in the ring into the lists of open calls (shown_calls.h).
  * `entering`: the call of the calling thread's innermost frame is about to
- * begin. */
-void st_samples_take(bool entering);
+ * begin.  Samples of the time `before` and later are left in the ring: an event
+ * of this time is not handled yet. */
+void st_samples_take(bool entering, uint64_t before);
 
 extern _Atomic uint64_t st_samples_lost, st_samples_torn;

@@ -3,7 +3,7 @@
 A program sleeps or computes for given times, none of them near a threshold. It prints each call of
 20 ms and more with its times and its callers, and the times of the recorder's looks. A look reads
 the stacks of the program's threads once. Where the recorder could not look for long, the trace
-has the instant `no stack samples`.
+has the instant `no stack samples`, or `no stack samples of this thread`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 import bisect
 import itertools
 import json
-import sys
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -27,8 +26,9 @@ LONG_NS = 20_000_000
 SECOND_LOOK_NS = 50_000
 PAUSE_NS = 1_000_000
 """The pauses between two rounds of looks are longer."""
-SEVERAL_NS = 3_000_000
-"""Several looks happen in this time. One of them may fail because the thread runs meanwhile."""
+SAMPLED_NS = 20_000_000
+"""A thread has two samples in this time, or the trace says that it has a gap of 10 ms there."""
+GAPS = ("no stack samples", "no stack samples of this thread")
 
 PRELUDE = '''
 import json, sys, threading, time
@@ -104,8 +104,7 @@ def main(program):
     for thread in threads:
         thread.join()
     LOOKS.update(HOOKS.looks())
-    lost = HOOKS.totals()["samples_lost"]
-    json.dump({"long": LONG, "looks": sorted(LOOKS), "lost": lost}, sys.stdout)
+    json.dump({"long": LONG, "looks": sorted(LOOKS)}, sys.stdout)
 
 def run(steps):
     for step in steps:
@@ -232,7 +231,6 @@ class Trace:
             self.by_name[slice_.name, slice_.tid].append(slice_)
         self.long: list[Call] = []
         self.looks = Looks([])
-        self.samples_lost = 0
         self.gaps = self._gaps()
         self._check_stats()
         self._check_nesting()
@@ -253,12 +251,7 @@ class Trace:
         return sets
 
     def _slices(self) -> list[Slice]:
-        tids = dict(self._rows("thread", "utid", "tid"))
-        tracks = {
-            track: tids[utid]
-            for track, utid in self._rows("__intrinsic_track", "id", "utid")
-            if utid is not None
-        }
+        tracks = self._tids()
         columns = ("id", "parent_id", "name", "ts", "dur", "track_id", "category", "arg_set_id")
         rows = [row for row in self._rows("slice", *columns) if row[6] == "python.functions"]
         assert all(row[4] >= 0 for row in rows), "a slice has no end"
@@ -267,11 +260,20 @@ class Trace:
             for row in rows
         ]
 
-    def _gaps(self) -> list[tuple[int, int]]:
-        """Return the times without a stack sample: begin and end."""
-        rows = self._rows("slice", "name", "ts", "arg_set_id")
-        ends = [(ts, self.arguments[args]) for name, ts, args in rows if name == "no stack samples"]
-        return [(end - arguments["for_ns"], end) for end, arguments in ends]
+    def _tids(self) -> dict[int, int]:
+        """Return the thread of each track of a thread."""
+        tids = dict(self._rows("thread", "utid", "tid"))
+        tracks = self._rows("__intrinsic_track", "id", "utid")
+        return {track: tids[utid] for track, utid in tracks if utid is not None}
+
+    def _gaps(self) -> dict[int | None, list[tuple[int, int]]]:
+        """Return the times without a stack sample, begin and end: by thread; None for all."""
+        tids, gaps = self._tids(), defaultdict(list)
+        for name, end, track, args in self._rows("slice", "name", "ts", "track_id", "arg_set_id"):
+            if name in GAPS:
+                tid = tids[track] if name == GAPS[1] else None
+                gaps[tid].append((end - self.arguments[args]["for_ns"], end))
+        return gaps
 
     def _check_stats(self) -> None:
         rows = self._rows("stats", "name", "severity", "value")
@@ -290,20 +292,13 @@ class Trace:
     def of(self, call: Call) -> Slice | None:
         """Return the slice of a call, by its name, time and thread; None if there is none."""
         found = [s for s in self.by_name[call.name, call.tid] if s.is_of(call)]
-        assert len(found) < 2 or self.may_join(*found), f"several slices for {call}: {found}"
-        return max(
-            found, key=lambda s: min(s.end, call.end) - max(s.begin, call.begin), default=None
-        )
+        assert len(found) < 2, f"several slices for {call}: {found}"
+        return found[0] if found else None
 
-    def may_join(self, *times: Slice | Call) -> bool:
-        """Whether one slice may be that of several calls, because there were too few samples.
-
-        On CPython 3.11 samples tell calls apart. On later versions the interpreter reports the next
-        call of a function that was switched off, but only after a sample has found the first one.
-        """
-        return sys.version_info >= (3, 12) and any(
-            begin < time.end and time.begin < end for time in times for begin, end in self.gaps
-        )
+    def gaps_in(self, call: Call) -> list[tuple[int, int]]:
+        """Return the times without stack samples of the thread in this call, in order."""
+        gaps = [*self.gaps[None], *self.gaps[call.tid]]
+        return sorted(gap for gap in gaps if gap[0] < call.end and call.begin < gap[1])
 
     def above(self, slice_: Slice) -> list[Slice]:
         """Return the slices around a slice, the innermost first."""
@@ -319,25 +314,25 @@ class Trace:
 
     def may_miss(self, call: Call) -> bool:
         """Whether the trace says that there were too few samples to find a call."""
-        gap = any(begin < call.end and call.begin < end for begin, end in self.gaps)
-        few = self.samples_lost or not self.looks.show(call.begin, call.end, SEVERAL_NS)
-        return gap and bool(few)
+        sampled, last = 0, call.begin
+        for begin, end in self.gaps_in(call):
+            sampled = max(sampled, begin - last)
+            last = max(last, end)
+        return last > call.begin and max(sampled, call.end - last) < SAMPLED_NS
 
     def check_long_calls(self, longer_than: int = LONG_NS) -> None:
         """Check that each call longer than this is a slice, and that its parent is its caller.
 
-        On a busy machine the looks may come too late. So a call without enough looks in it may have
-        no slice, if the trace says so.
+        On a busy machine the looks may come too late. So a call that the trace says was not sampled
+        may have no slice.
         """
         for call in self.long:
             found = self.of(call)
-            if found and not found.fits(call):
-                assert self.may_join(found), (call, found)
-                continue
+            assert found is None or found.fits(call), (call, found)
             if call.end - call.begin <= longer_than:
                 continue
             if found is None:
-                assert self.may_miss(call) or self.may_join(call), call
+                assert self.may_miss(call), call
                 continue
             above = [slice_.name for slice_ in self.above(found) if slice_.name in FRAMES]
             left = iter(call.callers)
@@ -355,5 +350,4 @@ def recorded(folder: Path, program: dict[str, Any], *options: str) -> Trace:
     printed = json.loads(run.stdout)
     trace.long = [Call(*call) for call in printed["long"]]
     trace.looks = Looks(printed["looks"])
-    trace.samples_lost = printed["lost"]
     return trace
