@@ -21,7 +21,7 @@ static struct {
   bool running, stopping, woken;
 } merger = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static _Atomic uint64_t begun, done;
+static _Atomic uint64_t done;
 
 /* Sleeps until it is time to merge.  Returns false if the thread has to stop. */
 static bool wait_for_samples(void) {
@@ -41,9 +41,8 @@ static bool wait_for_samples(void) {
 }
 
 static void mark_calls(void) {
-  atomic_fetch_add(&begun, 1);
   st_python_mark_calls();
-  atomic_store(&done, begun);
+  atomic_fetch_add(&done, 1);
 }
 
 static void* run(void* Py_UNUSED(unused)) {
@@ -119,10 +118,6 @@ void st_merging_wake(void) {
   merger.woken = true;
   pthread_cond_signal(&merger.changed);
   pthread_mutex_unlock(&merger.lock);
-}
-
-uint64_t st_marking_begun(void) {
-  return begun;
 }
 
 uint64_t st_marking_done(void) {

@@ -30,9 +30,8 @@ void st_merging_stop(void);
 /* Makes the thread merge soon.  May be called without the GIL. */
 void st_merging_wake(void);
 /* Before each merge the thread marks all open calls (st_python_mark_calls).
- * Return the number of these passes that have begun, and that are done.  May be
- * called without the GIL. */
-uint64_t st_marking_begun(void);
+ * Returns the number of these passes that are done.  May be called without the
+ * GIL. */
 uint64_t st_marking_done(void);
 /* Returns the kernel's id of the thread; 0 if it does not run. */
 uint64_t st_merging_thread_id(void);

@@ -68,7 +68,7 @@ struct known_thread {
   /* How many of the outermost frames are certainly the calls of the last sample
    * that was put into the ring. */
   int same;
-  /* The number of marking passes that had begun when the stack was read. */
+  /* The number of marking passes that were done when the stack was read. */
   uint64_t marking;
   /* Whether this sample contains a new call of a function that is switched
    * off. */
@@ -326,7 +326,10 @@ static bool read_stack(struct known_thread* k, uint64_t address, bool second) {
   static struct st_stack_frame frames[ST_STACK_MAX_DEPTH];
   int known = second && ST_CALLS_ARE_REPORTED ? k->first_known : k->depth;
   uint64_t stop = known < k->depth ? k->frames[known].address : 0;
-  bool marked = !ST_CALLS_ARE_REPORTED && st_marking_done() > k->marking;
+  /* No call begins during a pass, so one that ends from here on marks each call
+   * that is read now and is still open then. */
+  uint64_t marking = st_marking_done();
+  bool marked = !ST_CALLS_ARE_REPORTED && marking > k->marking;
   int depth = read_frames(k, address, stop, frames);
   if (depth > 0 && stop && frames[depth - 1].address == stop) {
     int rest = k->depth - known;
@@ -340,7 +343,7 @@ static bool read_stack(struct known_thread* k, uint64_t address, bool second) {
   }
   if (depth < 0)
     return false;
-  k->marking = st_marking_begun();
+  k->marking = marking;
   int same = count_same(frames, depth, k->frames, k->depth, marked);
   k->first_same = depth - same;
   if (!ST_CALLS_ARE_REPORTED && k->depth && same < k->same)
