@@ -26,6 +26,8 @@ LONG_NS = 20_000_000
 SECOND_LOOK_NS = 50_000
 PAUSE_NS = 1_000_000
 """The pauses between two rounds of looks are longer."""
+CLOCK_NS = 100
+"""The recorder's clock differs from the program's by less (native/core/fast_clock.h)."""
 SAMPLED_NS = 20_000_000
 """A thread has two samples in this time, or the trace says that it has a gap of 10 ms there."""
 GAPS = ("no stack samples", "no stack samples of this thread")
@@ -178,9 +180,9 @@ class Slice(NamedTuple):
 
     def fits(self, call: Call) -> bool:
         """Whether the slice lies in the call, and is as accurate as it says."""
-        begin = self.begin - self.arguments.get("begins_up_to_ns_earlier", 0)
-        end = self.end + self.arguments.get("ends_up_to_ns_later", 0)
-        inside = call.before <= self.certain_begin and self.end <= call.after
+        begin = self.begin - self.arguments.get("begins_up_to_ns_earlier", 0) - CLOCK_NS
+        end = self.end + self.arguments.get("ends_up_to_ns_later", 0) + CLOCK_NS
+        inside = call.before - CLOCK_NS <= self.certain_begin and self.end <= call.after + CLOCK_NS
         return inside and begin <= call.begin and call.end <= end
 
 
