@@ -2,6 +2,7 @@
 
 #include <opcode.h>
 
+#include "core/clock.h"
 #include "core/identity_cache.h"
 #include "hooks/call_sites.h"
 #include "hooks/code_filter.h"
@@ -61,6 +62,7 @@ void st_code_record_arm(struct st_code_record* r) {
       atomic_load_explicit(&r->armed, memory_order_relaxed))
     return;
   atomic_store(&r->armed, true);
+  r->armed_at = st_boottime_ns();
   st_python_rearm(r->code);
 }
 

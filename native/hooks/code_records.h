@@ -33,6 +33,8 @@ struct st_code_record {
   _Atomic uint8_t state;
   /* The code is OFF, but armed: the interpreter reports its next call. */
   _Atomic bool armed;
+  /* Since when.  Only the sampling thread uses this time. */
+  uint64_t armed_at;
   /* The code was OFF at some time, so some of its calls were not counted. */
   bool was_off;
   /* This code contains the name of a function that may block (call_sites.h),

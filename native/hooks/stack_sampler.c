@@ -70,6 +70,7 @@ struct known_thread {
   int same;
   /* The number of marking passes that were done when the stack was read. */
   uint64_t marking;
+  uint64_t armed_at; /* When all functions on that stack were armed. */
   /* Whether this sample contains a new call of a function that is switched
    * off. */
   bool has_new;
@@ -206,8 +207,8 @@ static void find_new(struct known_thread* k) {
 
 /* Arms the functions on the stack, and finds the calls that may be new.  A call
  * is known if the previous sample contains it.  That is certain if its frame is
- * unchanged and its function is still armed: then no other call of the function
- * has begun. */
+ * unchanged and its function has been armed since: then no other call of the
+ * function has begun. */
 static void arm_stack(struct known_thread* k) {
   k->first_known = 0;
   for (int i = 0; i < k->depth; i++) {
@@ -216,10 +217,12 @@ static void arm_stack(struct known_thread* k) {
         atomic_load_explicit(&r->state, memory_order_relaxed) != ST_CODE_OFF)
       continue;
     if (i < k->first_same ||
-        !atomic_load_explicit(&r->armed, memory_order_relaxed))
+        !atomic_load_explicit(&r->armed, memory_order_relaxed) ||
+        r->armed_at > k->armed_at)
       k->first_known = i + 1;
     st_code_record_arm(r);
   }
+  k->armed_at = st_boottime_ns();
   k->has_new = k->first_known > 0;
   if (k->depth - k->first_known < k->same)
     k->same = k->depth - k->first_known;
