@@ -1,3 +1,4 @@
+/* Longer than 600 lines: the open calls of a thread are changed here only. */
 #include "hooks/shown_calls.h"
 
 #include <string.h>

@@ -19,6 +19,7 @@
 #include "hooks/shown_calls.h"
 #include "hooks/stack_samples.h"
 #include "hooks/threshold_file.h"
+#include "probes/sample_gaps.h"
 #include "probes/waiting_thread.h"
 
 enum {

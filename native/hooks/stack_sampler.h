@@ -39,8 +39,6 @@ enum {
   /* A call is shown if it is open in a round, and still open after this time.
    * This is the threshold at the start of the recording. */
   ST_SECOND_LOOK_NS = 50000,
-  /* If no stack is read for this long, the trace says so. */
-  ST_SAMPLE_GAP_NS = 10000000,
 };
 
 /* Starts the sampling thread.  Returns false if the system lets no process read

@@ -7,7 +7,6 @@
 #include "hooks/c_calls.h"
 #include "hooks/code_filter.h"
 #include "hooks/python_layout.h"
-#include "hooks/stack_sampler.h"
 #include "probes/sample_gaps.h"
 
 enum { WORDS = 1 << 16, HEAD = 12, FRAME = 3, GAP = 3 };

@@ -16,6 +16,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* If no stack is sampled for this long, the trace says so. */
+enum { ST_SAMPLE_GAP_NS = 10000000 };
+
 struct st_sample_gaps {
   uint64_t least; /* The length of the shortest gap, in ns. */
   /* The last gap of all threads; gaps that follow each other are one. */
