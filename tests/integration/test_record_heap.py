@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -73,6 +74,8 @@ def test_record_shows_what_the_program_and_its_children_hold(
     run = record(tmp_path / "t.pftrace", "--heap=4k", str(shop), "children")
     assert run.status == 0
     assert run.stderr.count("Traceback") == 0
+    (line,) = [line for line in run.stderr.splitlines() if line.startswith("  memory: ")]
+    assert re.search(r"memory: \S.* holds \d.* MiB, \d.* MiB of it allocated by \S", line)
     loaded = check_trace(oracle, run.trace)
     functions = held(loaded)
     generators = [size for size, _ in functions["keep.<locals>.<genexpr>"]]

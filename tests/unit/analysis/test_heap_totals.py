@@ -9,6 +9,7 @@ import pytest
 from stretto.analysis.heap_totals import HoldingFunction, profiled_processes
 from stretto.analysis.trace_tables import import_trace
 from stretto.cli.heap_tables import heaps_as_text, heaps_as_values
+from stretto.cli.record import memory_lines
 from stretto.protos.trace import (
     Callstack,
     ClockSnapshot,
@@ -129,3 +130,12 @@ def test_limit_is_that_of_processes_and_of_lines(trace: str) -> None:
     (value,) = heaps_as_values(processes, 1)
     assert value["heaps"] == {"python.obj": 14 * MB}
     assert value["functions"] == [processes[0].functions[0]._asdict()]
+
+
+def test_words_at_the_end_name_the_process_and_function_that_hold_most(
+    trace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (line,) = memory_lines.memory_lines(trace)
+    assert line.startswith("  memory: shop.py holds 14.0 MiB, 9.0 MiB of it allocated by load (")
+    monkeypatch.setattr(memory_lines, "LARGEST_BYTES", 10)
+    assert memory_lines.memory_lines(trace) == []

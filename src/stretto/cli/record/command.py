@@ -56,7 +56,11 @@ def _start_recorder(
         from stretto.cli.record.terminal_reporter import TerminalReporter
         from stretto.recorder.host.recorder import Recorder
 
-        reporter = TerminalReporter(quiet=options.quiet, private=options.private)
+        reporter = TerminalReporter(
+            quiet=options.quiet,
+            private=options.private,
+            heap=options.recording.heap is not None,
+        )
         recorder = Recorder(options.recording, output, reporter, launch)
         recorder.start()
     except (StrettoError, OSError) as error:

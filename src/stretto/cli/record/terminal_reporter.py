@@ -23,11 +23,13 @@ class TerminalReporter:
     Args:
         quiet: print errors only.
         private: what the trace holds that may be secret, and the options that leave it out.
+        heap: whether the trace has heap profiles, which the summary has a line about.
     """
 
-    def __init__(self, *, quiet: bool, private: Collection[str] = ()) -> None:
+    def __init__(self, *, quiet: bool, private: Collection[str] = (), heap: bool = False) -> None:
         self._quiet = quiet
         self._private = private
+        self._heap = heap
         self._progress = Progress(quiet=quiet)
 
     @property
@@ -71,6 +73,8 @@ class TerminalReporter:
             text = "\n".join([text, *detail_lines(result)])
         if result.profiles:
             text = "\n".join([text, *_sample_lines(result.profiles)])
+        if self._heap and result.size is not None and not self._quiet:
+            text = "\n".join([text, *_memory_lines(result.path)])
         private = list(self._private)
         if contents is not None and not contents.log_texts and PRIVATE["no_logs"] in private:
             private.remove(PRIVATE["no_logs"])
@@ -91,6 +95,13 @@ def _sample_lines(profiles: Iterable[Profile]) -> list[str]:
     from stretto.cli.record.sample_lines import sample_lines
 
     return [line for profile in profiles for line in sample_lines(profile)]
+
+
+def _memory_lines(path: str) -> list[str]:
+    # The module, which reads the trace, is imported only for `--heap`.
+    from stretto.cli.record.memory_lines import memory_lines
+
+    return memory_lines(path)
 
 
 def _print(text: str) -> None:
