@@ -55,7 +55,9 @@ class TestConnectedProgram:
         with ServiceProcess(address) as service, LiveProgram(CONNECT) as program:
             (producer,) = service.wait_for_producers(1)
             assert producer["pid"] == program.process.pid
-            assert set(producer["sources"]) == {"track_event", "python.heap"}
+            sources = {"track_event", "python.heap", "python.object_graph"}
+            # They are registered one after the other.
+            wait_until(lambda: set(service.producers()[0]["sources"]) == sources)
             program.wait_for("connection.connected")
             assert program.run("connection.problem") == ""
 
