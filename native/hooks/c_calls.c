@@ -76,7 +76,6 @@ bool st_c_call_begins(struct st_shown_calls* s, uint64_t frame,
   }
   PyObject* name = st_call_site_rename(site, st_c_function_name(callable));
   st_shown_note_event(s, now);
-  st_shown_note_wait(s);
   if (c->depth == ST_OPEN_C_CALLS)
     st_shown_cut_c_calls(s, 0);
   c->open[c->depth++] = (struct st_c_call){

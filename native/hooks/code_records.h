@@ -43,7 +43,7 @@ struct st_code_record {
   /* The code is a starter (code_filter.h); its state is NEVER. */
   bool starter;
   /* The interpreter reports the calls that this code makes (c_calls.h). */
-  bool reports_calls;
+  _Atomic bool reports_calls;
   uint32_t short_row; /* The number of short calls since the last long call. */
   uint64_t row_ns;    /* The total duration of the calls in short_row. */
   /* The number of open calls of this code, on all threads

@@ -71,7 +71,7 @@ static void begin_generation(struct st_shown_calls* s, uint64_t native_id) {
   /* A fork changes the thread id, so it is stored again here. */
   s->native_id = native_id;
   s->last_event = s->last_sample_time = s->missed_since = 0;
-  s->run = (struct st_run){0};
+  s->run_ns = 0;
   s->last_sample = NULL;
   s->busy = false;
   s->generation = st_hooks.generation;
@@ -429,36 +429,48 @@ void st_shown_end_all(uint64_t now) {
   st_shown_visit(end_calls, now);
 }
 
+static void choose_part(const struct st_shown_calls* s) {
+  uint32_t most = ST_RUN_CALLS - 1, count = s->depth < most ? s->depth : most;
+  _Atomic(struct st_code_record*)* ran = s->last_sample->ran;
+  for (uint32_t i = 0; i < count; i++)
+    atomic_store_explicit(&ran[i], s->frames[s->depth - 1 - i].record,
+                          memory_order_relaxed);
+  atomic_store_explicit(&ran[count], NULL, memory_order_relaxed);
+}
+
+/* Whether a sample since the last event has found the thread waiting. */
+static bool has_waited(const struct st_shown_calls* s) {
+  return atomic_load_explicit(&s->last_sample->waited, memory_order_relaxed) >
+         s->last_event;
+}
+
 /* Adds the time since the last event to the run of the thread. */
 static void add_run(struct st_shown_calls* s, uint64_t now) {
   uint64_t ns = now - s->last_event;
   uint64_t random = (uint32_t)now * 0x9E3779B1U >> 8;
   if (!s->depth || !s->last_event)
     return;
-  s->run.ns += ns;
-  if (random * s->run.ns >> 24 < ns)
-    s->run.record = s->frames[s->depth - 1].record;
-}
-
-static void publish_run(struct st_shown_calls* s, struct st_code_record* r) {
-  if (s->last_sample)
-    atomic_store_explicit(&s->last_sample->ran, r, memory_order_relaxed);
+  if (has_waited(s)) {
+    st_shown_note_wait_end(s);
+    return;
+  }
+  s->run_ns += ns;
+  if (random * s->run_ns >> 24 < ns)
+    choose_part(s);
 }
 
 void st_shown_note_event(struct st_shown_calls* s, uint64_t now) {
-  add_run(s, now);
+  struct st_last_sample* last = s->last_sample;
+  if (last) {
+    add_run(s, now);
+    atomic_store_explicit(&last->last_event, now, memory_order_relaxed);
+    atomic_fetch_add_explicit(&last->events, 1, memory_order_relaxed);
+  }
   s->last_event = now;
-  if (s->last_sample)
-    atomic_fetch_add_explicit(&s->last_sample->events, 1, memory_order_relaxed);
-  publish_run(s, NULL);
-}
-
-void st_shown_note_wait(struct st_shown_calls* s) {
-  publish_run(s, s->run.record);
 }
 
 void st_shown_note_wait_end(struct st_shown_calls* s) {
-  s->run = (struct st_run){0};
+  s->run_ns = 0;
 }
 
 static bool calls(uint64_t caller, uint64_t code, uint64_t frame,

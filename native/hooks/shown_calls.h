@@ -72,34 +72,34 @@ struct st_shown_frame {
   bool resumed;
 };
 
+/* The length of `ran` in st_last_sample. */
+enum { ST_RUN_CALLS = 16 };
+
 /* The last stack sample of a thread.  The struct is never freed, but may be
  * used for another thread later.
  *
- * The sampling thread writes `thread_id` and `until` with sequentially
+ * The sampling thread writes the first three members, with sequentially
  * consistent stores.  It clears `until` before it sets `thread_id`, so a thread
  * that finds its own id there never reads the `until` of an earlier thread.
  *
- * The thread itself writes `events` and `ran`, with relaxed order.  If the
+ * The thread itself writes the other members, with relaxed order.  If the
  * sampling thread misses the last event, it treats the stack as unchanged for
  * one more period. */
 struct st_last_sample {
   _Atomic uint64_t thread_id;
   /* The time until which the stack of the thread was unchanged. */
   _Atomic uint64_t until;
+  /* The last sample that found the thread waiting. */
+  _Atomic uint64_t waited;
   /* How many events the thread has had.  If there was an event after the last
    * sample, the thread's stack may differ from that sample. */
   _Atomic uint64_t events;
-  /* The function in which the thread ran before the call of a C function in
-   * which it waits now; NULL if no such call was reported. */
-  _Atomic(struct st_code_record*) ran;
-};
-
-/* The time that the thread ran since its last wait, and the function of one
- * part of it.  Each part is chosen with a probability that is proportional to
- * its length. */
-struct st_run {
-  uint64_t ns;
-  struct st_code_record* record;
+  /* The time of the last event. */
+  _Atomic uint64_t last_event;
+  /* The functions of one part of the time for which the thread has run since its
+   * last wait: the innermost one, its caller, ..., NULL.  Each part is chosen
+   * with a probability that is proportional to its length. */
+  _Atomic(struct st_code_record*) ran[ST_RUN_CALLS];
 };
 
 struct st_c_call {
@@ -157,7 +157,7 @@ struct st_shown_calls {
   struct st_c_calls c_calls;
   struct st_span collection, step; /* `begin` is 0 if there is none. */
   struct st_cpu_time cpu;
-  struct st_run run;
+  uint64_t run_ns; /* How long the thread has run since its last wait. */
   /* Whether the thread is handling an event, perhaps waiting without the
    * GIL. */
   bool busy;
@@ -229,9 +229,7 @@ void st_shown_collection_ends(struct st_shown_calls* s, uint64_t now);
 void st_shown_step_written(struct st_shown_calls* s, uint64_t now);
 /* Notes that an event of the thread happens now: its stack may change. */
 void st_shown_note_event(struct st_shown_calls* s, uint64_t now);
-/* Notes that the thread may wait from now on, or that this wait has ended.  Each
- * follows st_shown_note_event(). */
-void st_shown_note_wait(struct st_shown_calls* s);
+/* The same event is the end of a wait. */
 void st_shown_note_wait_end(struct st_shown_calls* s);
 /* Returns the CPU time to write at the end of a call.  `begin_cpu` is the CPU
  * time at the begin of the call.  If it is unknown, it is 0, and so is the

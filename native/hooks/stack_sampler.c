@@ -142,7 +142,9 @@ static struct known_thread* get_known(const struct st_stack_thread* thread,
   k->time = k->cpu_ns = k->wait_end = k->ready_at = 0;
   k->waits = false;
   k->times = st_sampler_times_of(thread->native_id);
-  atomic_store(&k->shared.ran, NULL);
+  atomic_store(&k->shared.ran[0], NULL);
+  atomic_store(&k->shared.last_event, 0);
+  atomic_store(&k->shared.waited, 0);
   atomic_store(&k->shared.until, last_walk);
   atomic_store(&k->shared.thread_id, thread_id);
   return k;
@@ -178,26 +180,54 @@ static void add_time(struct st_code_record* r, uint64_t ran, uint64_t round) {
   st_sampler_add(&t->time_ns, ran);
 }
 
+/* Adds running time to a function whose own time it is, and to its callers.
+ * Returns whether there may be more callers than those. */
+static bool add_run(const _Atomic(struct st_code_record*)* calls, uint64_t ran,
+                    uint64_t round) {
+  struct st_code_record* r = atomic_load(&calls[0]);
+  struct st_function_totals* innermost = totals_of(r);
+  if (innermost)
+    st_sampler_add(&innermost->own_ns, ran);
+  int count = 0;
+  for (; r; r = atomic_load(&calls[++count]))
+    add_time(r, ran, round);
+  return count == ST_RUN_CALLS - 1;
+}
+
+/* Returns how much of `ran` was before the innermost function, if this makes
+ * calls that may wait: the thread ran before its last event, and waits now. */
+static uint64_t before_wait(const struct known_thread* k,
+                            const struct st_code_record* innermost,
+                            uint64_t last_sample, uint64_t ran) {
+  uint64_t event = atomic_load(&k->shared.last_event);
+  if (!innermost || !innermost->reports_calls || event <= last_sample ||
+      !atomic_load(&k->shared.ran[0]))
+    return 0;
+  return ran < event - last_sample ? ran : event - last_sample;
+}
+
 /* Adds the time since the last sample to the functions on the thread's stack:
- * `ran` of it on a CPU, `waited` not.  If the thread waits now, and it is known
- * where it ran before, `ran` is the own time of that function. */
-static void add_times(const struct known_thread* k, uint64_t ran,
-                      uint64_t waited) {
+ * `ran` of it on a CPU, `waited` not.  What ran before a wait was other calls,
+ * of which some may still be on the stack. */
+static void add_times(struct known_thread* k, uint64_t ran, uint64_t waited) {
   static uint64_t count;
   struct st_code_record* innermost =
       k->depth > 0 ? st_code_record_find(k->frames[0].code) : NULL;
-  struct st_code_record* before =
-      ran / 8 < waited ? atomic_load(&k->shared.ran) : NULL;
-  struct st_function_totals* waits = totals_of(innermost);
-  struct st_function_totals* runs = totals_of(before ? before : innermost);
-  if (waits)
-    st_sampler_add(&waits->waiting_ns, waited);
-  if (runs)
-    st_sampler_add(&runs->own_ns, ran);
-  count++;
-  add_time(before, ran, count);
-  for (int i = 0; i < k->depth; i++)
-    add_time(st_code_record_find(k->frames[i].code), ran, count);
+  struct st_function_totals* totals = totals_of(innermost);
+  uint64_t earlier = before_wait(k, innermost, k->time - ran - waited, ran);
+  if (totals) {
+    st_sampler_add(&totals->waiting_ns, waited);
+    st_sampler_add(&totals->own_ns, ran - earlier);
+  }
+  if (innermost && innermost->reports_calls && waited > ran)
+    atomic_store(&k->shared.waited, k->time);
+  count += 2;
+  bool more = earlier && add_run(k->shared.ran, earlier, count);
+  for (int i = k->depth - 1; i >= 0; i--) {
+    struct st_code_record* r = st_code_record_find(k->frames[i].code);
+    more = more && (!r || r->round < count);
+    add_time(r, more ? ran : ran - earlier, count + 1);
+  }
 }
 
 /* Finds the calls that may be new where the interpreter reports no calls. */

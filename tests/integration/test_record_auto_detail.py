@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -152,6 +153,44 @@ def test_cpu_time_before_a_wait_is_not_that_of_the_function_that_waits(folder: P
     lines = dict(line.strip().partition(": ")[::2] for line in run.stderr.splitlines())
     assert lines["running in"].startswith("inner (brief_runs.py:"), run.stderr
     assert lines["waiting in"].startswith("task (brief_runs.py:"), run.stderr
+
+
+SHORT_JOBS = """
+import hashlib, json, queue, sys, threading, time
+hooks = sys.modules["stretto._pyhooks"]
+jobs = queue.Queue()
+
+def price():
+    digest = b""
+    for _ in range(10_000): digest = hashlib.sha256(digest).digest()
+
+def quote():
+    price()
+
+def work():
+    while job := jobs.get():
+        job()
+
+thread = threading.Thread(target=work)
+thread.start()
+for _ in range(100):
+    jobs.put(quote)
+    time.sleep(0.01)  # sleep: the thread waits for the next job
+jobs.put(None)
+thread.join()
+print(json.dumps({each[0]: each[5:7] for each in hooks.totals()["functions"]}))
+"""
+
+
+@needs_events
+def test_cpu_time_of_short_jobs_is_that_of_the_job_and_of_its_callers(folder: Path) -> None:
+    script = folder / "short_jobs.py"
+    script.write_text(SHORT_JOBS)
+    run = record(folder / "short_jobs.pftrace", "--auto", str(script))
+    times = json.loads(run.stdout)
+    own, total = times["price"]
+    assert times["quote"][1] > 0.9 * total
+    assert times.get("threading.Condition.wait", [0])[0] < 0.3 * own
 
 
 def test_summary_has_the_functions_of_a_program_that_still_runs(folder: Path) -> None:

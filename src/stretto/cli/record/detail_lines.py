@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 TOP = 3
 """The number of functions per line."""
 NOTABLE = 10
-"""Imports have a line if the longest takes at least this part of the CPU time: a tenth."""
+"""Imports have a line if the longest takes at least this part of the CPU time, a tenth; waiting for
+a CPU is named if it is more than this part of all waiting."""
 
 
 def time_text(nanoseconds: float) -> str:
@@ -133,12 +134,24 @@ def _rises(result: RecordingResult) -> list[str]:
     ]
 
 
+def _ready_ns(totals: Iterable[ProcessTotals]) -> int:
+    """Return how long the threads waited for a CPU; 0 if the kernel doesn't tell it."""
+    return min(_sum(totals, "ready_ns"), _sum(totals, "waiting_ns"))
+
+
+def _waits(functions: list[_Merged], totals: list[ProcessTotals]) -> list[str]:
+    """Return a line about the functions that waited, which may have waited for a CPU only."""
+    lines = _top("waiting in", functions, lambda f: f.waiting_ns)
+    for_cpu = _ready_ns(totals) * NOTABLE > _sum(totals, "waiting_ns")
+    return [f"{line} (waiting for a CPU included)" if for_cpu else line for line in lines]
+
+
 def _times(totals: Iterable[ProcessTotals]) -> str:
     """Format how long the threads ran, waited for a CPU, and were blocked."""
     running, waiting = _sum(totals, "running_ns"), _sum(totals, "waiting_ns")
-    if not _sum(totals, "knows_ready"):  # The kernel doesn't tell it.
+    if not _sum(totals, "knows_ready"):
         return f"{time_text(running)} running, {time_text(waiting)} waiting"
-    ready = min(_sum(totals, "ready_ns"), waiting)
+    ready = _ready_ns(totals)
     return (
         f"{time_text(running)} running, {time_text(ready)} waiting for a CPU, "
         f"{time_text(waiting - ready)} blocked"
@@ -160,6 +173,6 @@ def detail_lines(result: RecordingResult) -> list[str]:
     lines += _top("running in", functions, lambda f: f.own_ns)
     lines += _top(calling, own or inner, lambda f: f.total_ns)
     lines += _imports(functions, _sum(totals, "running_ns"))
-    lines += _top("waiting in", functions, lambda f: f.waiting_ns)
+    lines += _waits(functions, totals)
     lines.append(f"  left out: {_left_out(result)}")
     return lines + _sampling(totals) + _rises(result)

@@ -60,6 +60,13 @@ def test_waiting_for_a_cpu_is_told_from_being_blocked_if_the_kernel_tells_it() -
     assert nothing == "9 ms running, 0 ns waiting for a CPU, 90 ms blocked, 1 process"
 
 
+def test_functions_that_waited_for_a_cpu_are_not_taken_for_blocked_ones() -> None:
+    for ready, included in ((8 * MS, False), (10 * MS, True)):
+        numbers = {**PROCESS.numbers, "knows_ready": 1, "ready_ns": ready}
+        line = lines_of(ProcessTotals(7, numbers, PROCESS.functions))["waiting in"]
+        assert line.endswith(" (waiting for a CPU included)") == included
+
+
 def test_line_with_what_they_call_has_only_functions_of_the_program_and_no_module_bodies() -> None:
     assert lines_of(PROCESS)["with what they call"] == (
         "main (job.py:30) 8 ms, 1 call; count (job.py:7) 5 ms, calls not counted"
