@@ -15,6 +15,7 @@
 #include "hooks/look_times.h"
 #include "hooks/merging_thread.h"
 #include "hooks/python_layout.h"
+#include "hooks/sampled_times.h"
 #include "hooks/sampler_totals.h"
 #include "hooks/shown_calls.h"
 #include "hooks/stack_samples.h"
@@ -156,78 +157,6 @@ static void forget_known(struct known_thread** at) {
   *at = k->next;
   k->next = unused;
   unused = k;
-}
-
-/* Returns the totals of a function, and makes them on first use.  Returns NULL
- * if the function is unknown or not recorded, or if there is no room. */
-static struct st_function_totals* totals_of(struct st_code_record* r) {
-  if (!r || atomic_load(&r->state) == ST_CODE_NEVER)
-    return NULL;
-  if (!r->totals) {
-    uint64_t line = (uint64_t)((PyCodeObject*)r->code)->co_firstlineno;
-    r->totals = st_totals_add(r->name, r->file, line);
-    st_code_record_publish(r);
-  }
-  return st_totals_at(r->totals);
-}
-
-/* Adds running time to a function: to a recursive one only once in a round. */
-static void add_time(struct st_code_record* r, uint64_t ran, uint64_t round) {
-  struct st_function_totals* t = r && r->round != round ? totals_of(r) : NULL;
-  if (!t)
-    return;
-  r->round = round;
-  st_sampler_add(&t->time_ns, ran);
-}
-
-/* Adds running time to a function whose own time it is, and to its callers.
- * Returns whether there may be more callers than those. */
-static bool add_run(const _Atomic(struct st_code_record*)* calls, uint64_t ran,
-                    uint64_t round) {
-  struct st_code_record* r = atomic_load(&calls[0]);
-  struct st_function_totals* innermost = totals_of(r);
-  if (innermost)
-    st_sampler_add(&innermost->own_ns, ran);
-  int count = 0;
-  for (; r; r = atomic_load(&calls[++count]))
-    add_time(r, ran, round);
-  return count == ST_RUN_CALLS - 1;
-}
-
-/* Returns how much of `ran` was before the innermost function, if this makes
- * calls that may wait: the thread ran before its last event, and waits now. */
-static uint64_t before_wait(const struct known_thread* k,
-                            const struct st_code_record* innermost,
-                            uint64_t last_sample, uint64_t ran) {
-  uint64_t event = atomic_load(&k->shared.last_event);
-  if (!innermost || !innermost->reports_calls || event <= last_sample ||
-      !atomic_load(&k->shared.ran[0]))
-    return 0;
-  return ran < event - last_sample ? ran : event - last_sample;
-}
-
-/* Adds the time since the last sample to the functions on the thread's stack:
- * `ran` of it on a CPU, `waited` not.  What ran before a wait was other calls,
- * of which some may still be on the stack. */
-static void add_times(struct known_thread* k, uint64_t ran, uint64_t waited) {
-  static uint64_t count;
-  struct st_code_record* innermost =
-      k->depth > 0 ? st_code_record_find(k->frames[0].code) : NULL;
-  struct st_function_totals* totals = totals_of(innermost);
-  uint64_t earlier = before_wait(k, innermost, k->time - ran - waited, ran);
-  if (totals) {
-    st_sampler_add(&totals->waiting_ns, waited);
-    st_sampler_add(&totals->own_ns, ran - earlier);
-  }
-  if (innermost && innermost->reports_calls && waited > ran)
-    atomic_store(&k->shared.waited, k->time);
-  count += 2;
-  bool more = earlier && add_run(k->shared.ran, earlier, count);
-  for (int i = k->depth - 1; i >= 0; i--) {
-    struct st_code_record* r = st_code_record_find(k->frames[i].code);
-    more = more && (!r || r->round < count);
-    add_time(r, more ? ran : ran - earlier, count + 1);
-  }
 }
 
 /* Finds the calls that may be new where the interpreter reports no calls. */
@@ -474,7 +403,12 @@ static void sample_thread(struct known_thread* k, uint64_t address,
     k->samples = 0; /* The stack must be read although the thread is idle. */
     return;
   }
-  add_times(k, ran, elapsed - ran);
+  st_sampled_times_add(&(struct st_sampled_time){.thread = &k->shared,
+                                                 .frames = k->frames,
+                                                 .depth = k->depth,
+                                                 .time = time,
+                                                 .ran = ran,
+                                                 .waited = elapsed - ran});
   if (events != k->events)
     k->samples = 0;
   k->events = events;
