@@ -194,4 +194,6 @@ def _calls(messages: list[Message]) -> list[Call]:
             if message.flow:
                 waiting[message.flow] = call
         setattr(call, part, message)
+        if part == "received" and " /" in message.method:
+            call.method = message.method  # A client of HTTP knows the host only.
     return calls

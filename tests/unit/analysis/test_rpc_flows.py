@@ -62,6 +62,19 @@ def test_call_with_reply_has_latency_queueing_and_service_time() -> None:
     assert flows.damaged == 0
 
 
+def test_request_has_the_name_of_its_route_if_the_server_knows_it() -> None:
+    write = Writer()
+    handled = {1: "GET /items/{number}", 2: "GET /slow", 3: "GET"}
+    with record() as recorded:
+        for flow, route in handled.items():
+            write("send", "request", 1000 * flow, flow=flow, method="GET host:80", service="http")
+            write("receive", "request", 1000 * flow + 5, flow=flow, method=route, service="http")
+    calls = read(recorded.trace).calls
+    assert [call.method for call in calls] == [
+        "http.GET /items/{number}", "http.GET /slow", "http.GET host:80"
+    ]  # fmt: skip
+
+
 def test_one_way_messages_events_and_reply_parts_are_matched() -> None:
     write = Writer()
     with record() as recorded:

@@ -139,7 +139,7 @@ def _ready_ns(totals: Iterable[ProcessTotals]) -> int:
     return min(_sum(totals, "ready_ns"), _sum(totals, "waiting_ns"))
 
 
-def _waits(functions: list[_Merged], totals: list[ProcessTotals]) -> list[str]:
+def _waits(functions: list[_Merged], totals: Iterable[ProcessTotals]) -> list[str]:
     """Return a line about the functions that waited, which may have waited for a CPU only."""
     lines = _top("waiting in", functions, lambda f: f.waiting_ns)
     for_cpu = _ready_ns(totals) * NOTABLE > _sum(totals, "waiting_ns")
