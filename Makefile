@@ -4,7 +4,7 @@
 
 PYTHON ?= python3
 JOBS ?= 2
-PYTEST_ARGS ?= -n 2 --dist loadgroup
+PYTEST_ARGS ?= -n 3 --dist loadgroup
 # Markers of the tests that test-python leaves out: SKIP="once thorough".
 SKIP ?=
 empty :=

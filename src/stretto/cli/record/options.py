@@ -230,8 +230,8 @@ CONTENTS = Group(
     ),
     Option(
         "--heap",
-        "also record which calls hold memory: a sample of Python's allocations per BYTES (64k), "
-        "with their stacks; frees are followed",
+        "also record which calls hold memory: a sample of Python's allocations per BYTES (64k; "
+        "for another size: --heap=4k), with their stacks; frees are followed",
         "BYTES",
         _sampling_interval,
         bare=DEFAULT_HEAP_INTERVAL,
