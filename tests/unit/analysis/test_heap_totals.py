@@ -9,7 +9,8 @@ import pytest
 from stretto.analysis.heap_totals import HoldingFunction, profiled_processes
 from stretto.analysis.trace_tables import import_trace
 from stretto.cli.heap_tables import heaps_as_text, heaps_as_values
-from stretto.cli.record import memory_lines
+from stretto.cli.record.lines_of_trace import lines_of_trace
+from stretto.cli.record.memory_lines import memory_lines
 from stretto.protos.trace import (
     Callstack,
     ClockSnapshot,
@@ -132,10 +133,6 @@ def test_limit_is_that_of_processes_and_of_lines(trace: str) -> None:
     assert value["functions"] == [processes[0].functions[0]._asdict()]
 
 
-def test_words_at_the_end_name_the_process_and_function_that_hold_most(
-    trace: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (line,) = memory_lines.memory_lines(trace)
+def test_words_at_the_end_name_the_process_and_function_that_hold_most(trace: str) -> None:
+    (line,) = lines_of_trace(trace, memory_lines)
     assert line.startswith("  memory: shop.py holds 14.0 MiB, 9.0 MiB of it allocated by load (")
-    monkeypatch.setattr(memory_lines, "LARGEST_BYTES", 10)
-    assert memory_lines.memory_lines(trace) == []

@@ -60,6 +60,7 @@ def _start_recorder(
             quiet=options.quiet,
             private=options.private,
             heap=options.recording.heap is not None,
+            flows="flows" in options.recording.target,
         )
         recorder = Recorder(options.recording, output, reporter, launch)
         recorder.start()

@@ -3,37 +3,32 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 from stretto.analysis.heap_totals import profiled_processes
 from stretto.analysis.trace_tables import import_trace
-from stretto.base.errors import DecodeError
 from stretto.cli.record.summary import size_text
 
-LARGEST_BYTES = 32 << 20
-"""Of a larger trace the line is left out: reading it would take longer than a second."""
+if TYPE_CHECKING:
+    from typing import BinaryIO
 
 
-def memory_lines(path: str) -> list[str]:
+def memory_lines(file: BinaryIO) -> list[str]:
     """Return a line about the process that holds most, and the function that has allocated most.
 
     Args:
-        path: the path of the trace; "" for a pipe.
+        file: the trace.
 
     Returns:
-        No line without heap profiles, or if the trace is too large or can't be read.
+        No line without heap profiles.
     """
-    try:
-        if not path or os.path.getsize(path) > LARGEST_BYTES:
-            return []
-        processes = profiled_processes(import_trace(path))
-    except (OSError, DecodeError):
-        return []
+    processes = profiled_processes(import_trace(file))
     if not processes:
         return []
     first = processes[0]
     line = f"  memory: {first.name} holds {size_text(max(0, sum(first.heaps.values())))}"
     top = next((each for each in first.functions if each.self > 0), None)
     if top is not None:
-        file = f" ({os.path.basename(top.file)})" if top.file else ""
-        line += f", {size_text(top.self)} of it allocated by {top.name}{file}"
+        file_name = f" ({os.path.basename(top.file)})" if top.file else ""
+        line += f", {size_text(top.self)} of it allocated by {top.name}{file_name}"
     return [f"{line}; `stretto summary` has more"]

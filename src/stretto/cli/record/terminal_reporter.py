@@ -24,12 +24,21 @@ class TerminalReporter:
         quiet: print errors only.
         private: what the trace holds that may be secret, and the options that leave it out.
         heap: whether the trace has heap profiles, which the summary has a line about.
+        flows: whether it has requests, in the same way.
     """
 
-    def __init__(self, *, quiet: bool, private: Collection[str] = (), heap: bool = False) -> None:
+    def __init__(
+        self,
+        *,
+        quiet: bool,
+        private: Collection[str] = (),
+        heap: bool = False,
+        flows: bool = False,
+    ) -> None:
         self._quiet = quiet
         self._private = private
         self._heap = heap
+        self._flows = flows
         self._progress = Progress(quiet=quiet)
 
     @property
@@ -73,8 +82,8 @@ class TerminalReporter:
             text = "\n".join([text, *detail_lines(result)])
         if result.profiles:
             text = "\n".join([text, *_sample_lines(result.profiles)])
-        if self._heap and result.size is not None and not self._quiet:
-            text = "\n".join([text, *_memory_lines(result.path)])
+        if result.size is not None and not self._quiet:
+            text = "\n".join([text, *self._lines_of(result.path)])
         private = list(self._private)
         if contents is not None and not contents.log_texts and PRIVATE["no_logs"] in private:
             private.remove(PRIVATE["no_logs"])
@@ -83,6 +92,21 @@ class TerminalReporter:
         if result.size is not None:  # If it is None, saving failed.
             text = f"{text}\n{whereabouts(result.path, result.size, result.seconds)}"
         self._print_above(text)
+
+    def _lines_of(self, path: str) -> list[str]:
+        # The modules, which read the trace, are imported only for `--heap` and `--flows`.
+        lines: list[str] = []
+        if self._heap or self._flows:
+            from stretto.cli.record.lines_of_trace import lines_of_trace
+        if self._heap:
+            from stretto.cli.record.memory_lines import memory_lines
+
+            lines += lines_of_trace(path, memory_lines)
+        if self._flows:
+            from stretto.cli.record.request_lines import request_lines
+
+            lines += lines_of_trace(path, request_lines)
+        return lines
 
     def _print_above(self, text: str) -> None:
         if not self._quiet:
@@ -95,13 +119,6 @@ def _sample_lines(profiles: Iterable[Profile]) -> list[str]:
     from stretto.cli.record.sample_lines import sample_lines
 
     return [line for profile in profiles for line in sample_lines(profile)]
-
-
-def _memory_lines(path: str) -> list[str]:
-    # The module, which reads the trace, is imported only for `--heap`.
-    from stretto.cli.record.memory_lines import memory_lines
-
-    return memory_lines(path)
 
 
 def _print(text: str) -> None:
