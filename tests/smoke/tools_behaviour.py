@@ -84,8 +84,15 @@ class Verbs(unittest.TestCase):
         level = "ok" if stretto.available() else "missing"
         self.assertEqual(output.getvalue().split()[:3], [level, "native", "part"])
 
+    @unittest.skipUnless(stretto.available(), "the importer is native")
     def test_flows_verb_reads_a_trace(self) -> None:
         self.assertIn("No call", self.run_verb("flows", "trace.pftrace"))
+
+    @unittest.skipIf(stretto.available(), "the importer is native")
+    def test_flows_verb_says_that_it_needs_the_native_part(self) -> None:
+        with contextlib.redirect_stderr(io.StringIO()) as errors:
+            self.assertEqual(main(["flows", str(self.file("trace.pftrace"))]), 1)
+        self.assertIn("flows: this is Stretto without its native part", errors.getvalue())
 
 
 class Messages(unittest.TestCase):

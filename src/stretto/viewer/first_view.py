@@ -1,6 +1,7 @@
 """What the UI shows when a trace is opened: names of the program's own functions.
 
-- The lanes of the program and of tasks are expanded.
+- The lanes of the program and of tasks are expanded; those of the child process that does most of
+  the work, too.
 - The visible time begins with the first call of the program's own code, if much was imported
   before it.
 - A table of the program's own functions is below the lanes, if their bars show few names: they are
@@ -81,10 +82,11 @@ def first_view(start: bytes, *, whole: bool) -> FirstView:
     pid = _program(start) if stretto.available() else None
     if pid is None:
         return FirstView()
-    # The names of the tracks of a process and its threads end with the pid and the tid.
-    opened = f" {pid}$|^(asyncio|trio) tasks$"
-    commands = [{"id": "dev.perfetto.ExpandTracksByRegex", "args": [opened]}]
     visible, own = None, own_calls(start, pid)
+    opened = "|".join(map(str, [pid] if own is None else [pid, *own.worker]))
+    # The names of the tracks of a process and its threads end with the pid and the tid.
+    pattern = f" ({opened})$|^(asyncio|trio) tasks$"
+    commands = [{"id": "dev.perfetto.ExpandTracksByRegex", "args": [pattern]}]
     if own is not None:
         visible = _visible(own) if whole else None
         if len(own.readable(*(visible or (own.begin, own.end)))) < ENOUGH_NAMES:

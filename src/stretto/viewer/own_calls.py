@@ -11,6 +11,7 @@ The UI doesn't draw names in bars that are too narrow, and shows as many rows as
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from stretto.analysis.trace_summary import FUNCTIONS
@@ -21,6 +22,8 @@ from stretto.base.installed_code import is_installed
 if TYPE_CHECKING:
     from stretto import _native
 
+MOST_THREADS = 4
+"""The largest number of a child process's threads whose lanes are expanded."""
 READABLE_PART = 0.04
 """A bar of this part of the visible time has room for some letters of its name."""
 SCREEN_ROWS, PANEL_ROWS = 24, 8
@@ -41,6 +44,8 @@ class OwnCall(NamedTuple):
     end: int
     row: int | None
     """Its row on the screen; None if it belongs to a child process."""
+    thread: tuple[int, int]
+    """The pid and the tid of its thread."""
 
 
 class OwnCalls(NamedTuple):
@@ -53,6 +58,8 @@ class OwnCalls(NamedTuple):
         start: When the program's code, other than imports, began: with an own call, or one from the
             script itself, such as `asyncio.run`.
         logs: Whether there are log records: the UI then opens the panel with their table.
+        worker: The pid of a child process, if its own calls are longer, in sum, than those of each
+            other process, and the tids of its threads with the longest calls; else empty.
     """
 
     begin: int
@@ -60,6 +67,7 @@ class OwnCalls(NamedTuple):
     calls: list[OwnCall]
     start: int
     logs: bool
+    worker: list[int]
 
     def readable(self, begin: int, end: int) -> set[str]:
         """Return the functions whose names a screen shows from `begin` to `end`."""
@@ -87,11 +95,12 @@ def own_calls(trace: bytes, pid: int) -> OwnCalls | None:
         return None
     slices = _slices(importer)
     own, scripts = _own_sets(importer)
-    tops = _top_rows(importer, slices, pid)
+    threads = _threads(importer)
+    tops = _top_rows(threads, slices, pid)
     calls = [
-        OwnCall(each.name, each.begin, each.end, _row(each, tops))
+        OwnCall(each.name, each.begin, each.end, _row(each, tops), threads[each.track])
         for each in slices
-        if each.arguments in own and each.category == FUNCTIONS
+        if each.arguments in own and each.category == FUNCTIONS and each.track in threads
     ]
     if not calls:
         return None
@@ -100,7 +109,22 @@ def own_calls(trace: bytes, pid: int) -> OwnCalls | None:
     called = (each.begin for each in slices if each.parent in bodies and not _is_import(each))
     begin, end = min(each.begin for each in slices), max(each.end for each in slices)
     logs = [ts for ts, _ in table_columns(importer, "android_logs", "ts", "utid")]
-    return OwnCalls(begin, max([end, *logs]), calls, min([first, *called]), logs=bool(logs))
+    worker = _worker(calls, pid)
+    return OwnCalls(begin, max([end, *logs]), calls, min([first, *called]), bool(logs), worker)
+
+
+def _worker(calls: list[OwnCall], program: int) -> list[int]:
+    processes: Counter[int] = Counter()
+    threads: Counter[int] = Counter()
+    for call in calls:
+        processes[call.thread[0]] += call.end - call.begin
+    ((pid, _),) = processes.most_common(1)
+    if pid == program:
+        return []
+    for call in calls:
+        if call.thread[0] == pid:
+            threads[call.thread[1]] += call.end - call.begin
+    return [pid, *(tid for tid, _ in threads.most_common(MOST_THREADS))]
 
 
 class _Slice(NamedTuple):
@@ -154,21 +178,32 @@ def _own_sets(importer: _native.TraceImporter) -> tuple[set[int], set[int]]:
     return own - bodies, own & bodies
 
 
-def _top_rows(importer: _native.TraceImporter, slices: list[_Slice], pid: int) -> dict[int, int]:
-    """Return the first row of each thread of the program, by track."""
-    program = {row["upid"] for row in table_rows(importer, "process") if row["pid"] == pid}
+def _threads(importer: _native.TraceImporter) -> dict[int, tuple[int, int]]:
+    """Return the pid and the tid of each thread's track of slices."""
+    pids = {row["upid"]: row["pid"] for row in table_rows(importer, "process")}
     threads = {
-        row["utid"]: (not row["is_main_thread"], row["tid"])
+        row["utid"]: (pids[row["upid"]], row["tid"])
         for row in table_rows(importer, "thread")
-        if row["upid"] in program
+        if row["upid"] in pids
     }
+    return {
+        row["id"]: threads[row["utid"]]
+        for row in table_rows(importer, "__intrinsic_track")
+        if row["utid"] in threads and row["type"] == "thread_execution"
+    }
+
+
+def _top_rows(
+    threads: dict[int, tuple[int, int]], slices: list[_Slice], program: int
+) -> dict[int, int]:
+    """Return the first row of each thread of the program, by track."""
     heights: dict[int, int] = {}
     for each in slices:
         heights[each.track] = max(heights.get(each.track, 0), each.depth + 1)
     tracks = [
-        (threads[row["utid"]], row["id"])
-        for row in table_rows(importer, "__intrinsic_track")
-        if row["utid"] in threads and row["type"] == "thread_execution" and row["id"] in heights
+        ((tid != program, tid), track)
+        for track, (pid, tid) in threads.items()
+        if pid == program and track in heights
     ]
     tops, top = {}, 0
     for _, track in sorted(tracks):

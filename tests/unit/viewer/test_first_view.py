@@ -121,6 +121,21 @@ def test_names_of_child_processes_need_a_table() -> None:
     assert shows_table(view(*FIVE[:8], *call("step4", 400, 490, track=WORKER)))
 
 
+def test_lanes_of_the_child_process_that_does_most_of_the_work_are_expanded() -> None:
+    def opened(*packets: TracePacket) -> list[str]:
+        (pattern,) = json.loads(view(*packets).commands)[0]["args"]
+        names = ["job.py 17", "worker 19", "MainThread 19", "Thread-1 23", "Thread-2 29"]
+        return [name for name in names if re.search(pattern, name)]
+
+    thread = packet(
+        uuid=5, parent_uuid=CHILD, thread=ThreadDescriptor(pid=19, tid=23, thread_name="Thread-1")
+    )
+    work = call("serve", 0, 400, track=5)
+    worker = ["worker 19", "MainThread 19", "Thread-1 23"]
+    assert opened(thread, *work, *call("main", 0, 100)) == ["job.py 17", *worker]
+    assert opened(thread, *work, *call("main", 0, 500)) == ["job.py 17"]
+
+
 def test_log_records_leave_room_for_fewer_rows() -> None:
     record = TracePacket(
         timestamp=5,
