@@ -6,10 +6,12 @@ of each process's start.
 
 from __future__ import annotations
 
+import stretto
 from stretto._native import call_untraced
 from stretto.base import bundle
 from stretto.client.safe_call import call_safely
-from stretto.profilers.on_import import when_imported
+from stretto.client.track_event import slots
+from stretto.profilers.on_import import stop_waiting, when_imported
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,7 +32,14 @@ def _on_import(_: ModuleType) -> None:
     call_untraced(call_safely, _load)
 
 
+def _switch(on: bool) -> None:
+    for name in FRAMEWORKS:
+        if on:
+            when_imported(name, _on_import)
+        else:
+            stop_waiting(name, _on_import)
+
+
 def install() -> None:
     """Record tasks and their steps while a session records the category."""
-    for name in FRAMEWORKS:
-        when_imported(name, _on_import)
+    slots.observe(stretto.Category("python.asyncio"), _switch)

@@ -101,7 +101,8 @@ def _set(category: _native.Category, slot: int, on: bool) -> None:
 def _notify(category: _native.Category) -> None:
     from stretto.client.safe_call import call_safely
 
-    for on_change in _observers.get(category, ()):
+    # A copy: an observer that is added meanwhile is called when it is added.
+    for on_change in tuple(_observers.get(category, ())):
         call_safely(on_change, category.enabled)
 
 
