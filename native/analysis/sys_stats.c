@@ -350,7 +350,7 @@ static bool parse_field(struct st_importer* m, int64_t ts, struct st_field f,
           (struct st_fixed_track){.type = "gpu_frequency",
                                   .name = st_intern(&m->storage, "gpufreq"),
                                   .unit = "MHz",
-                                  .dimensions = {{"gpu"}}},
+                                  .dimensions = {{.key = "gpu"}}},
           (double)f.value);
   }
   return true;
