@@ -177,7 +177,8 @@ def test_blocking_call_without_an_event_is_found_by_samples(trace: Any, caller: 
 def test_calls_of_one_place_have_one_name_if_samples_find_the_first_one(trace: Any) -> None:
     below = "select distinct call.name from slice caller join slice call on call.parent_id"
     condition = "caller.name = 'get_order' and call.category = 'python.functions'"
-    assert trace.query(f"{below} = caller.id where {condition}") == [("orders.get",)]
+    found = {name for (name,) in trace.query(f"{below} = caller.id where {condition}")}
+    assert found - set(GAPS) == {"orders.get"}
 
 
 def test_threads_that_wait_for_the_gil_or_a_cpu_have_no_slices_of_c_functions(trace: Any) -> None:

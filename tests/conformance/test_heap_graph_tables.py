@@ -216,6 +216,7 @@ def test_views_of_heap_graphs_have_the_columns_of_the_trace_processor(
 FLAME_GRAPH = "select * from experimental_flamegraph('graph', 10, null, {}, null, {})"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("focus", ["null", "''", "'A'", "'native'", "'x'", "'none'"])
 @pytest.mark.parametrize("name", ["native sizes", "heaps", "original names", "two roots"])
 def test_flame_graph_is_that_of_the_trace_processor(

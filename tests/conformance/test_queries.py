@@ -236,6 +236,7 @@ def ask(trace: bytes, sql: str, engine: str) -> list[tuple[object, ...]] | str:
         return str(error)
 
 
+@pytest.mark.thorough
 def test_users_queries_have_the_rows_of_the_reference(trace: bytes, engine: str) -> None:
     with closing(Sides(trace, engine)) as sides:
         outcomes = [sides.compare(query) for query in read_queries()]
