@@ -1,14 +1,8 @@
 #include "hooks/loop_watch.h"
 
 #include <pthread.h>
-#include <signal.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
-#include "core/thread_join.h"
-#include "hooks/python_layout.h"
+#include "hooks/gil_thread.h"
 #include "hooks/tracer.h"
 
 /* An iteration of a loop. */
@@ -143,27 +137,21 @@ static PyObject* callback_ended(PyObject* Py_UNUSED(module),
 
 /* --- The thread ---------------------------------------------------------- */
 
-static struct {
-  pthread_t thread;
-  _Atomic pid_t kernel_id; /* The thread's gettid(), which it stores itself. */
-  pthread_mutex_t lock;
-  pthread_cond_t changed;
-  bool running, stopping;
-} watcher = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
 static bool is_blocked(const struct entry* e, uint64_t now) {
   uint64_t begin = e->begin;
   return begin && !e->reported && now > begin && now - begin >= loops.limit_ns;
 }
 
-static bool some_blocked(uint64_t now) {
+static bool some_blocked(void) {
+  uint64_t now = st_hooks.api->now();
   for (int i = 0; i < ST_LOOPS; i++)
     if (is_blocked(&loops.entries[i], now))
       return true;
   return false;
 }
 
-static void report(uint64_t now) {
+static void report(void) {
+  uint64_t now = st_hooks.api->now();
   for (int i = 0; i < ST_LOOPS; i++) {
     struct entry* e = &loops.entries[i];
     if (!loops.limit_ns || !e->thread || !is_blocked(e, now))
@@ -175,50 +163,14 @@ static void report(uint64_t now) {
   }
 }
 
-/* Returns false if the thread has to stop. */
-static bool pause_until_next(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  t.tv_nsec += ST_LOOP_PAUSE_MS * 1000000L;
-  t.tv_sec += t.tv_nsec / 1000000000;
-  t.tv_nsec %= 1000000000;
-  pthread_mutex_lock(&watcher.lock);
-  while (!watcher.stopping &&
-         pthread_cond_timedwait(&watcher.changed, &watcher.lock, &t) == 0) {
-  }
-  bool stopping = watcher.stopping;
-  pthread_mutex_unlock(&watcher.lock);
-  return !stopping;
-}
-
-static void* watch(void* Py_UNUSED(unused)) {
-  watcher.kernel_id = (pid_t)syscall(SYS_gettid);
-  prctl(PR_SET_NAME, "stretto-loops");
-  PyThreadState* state = PyThreadState_New(PyInterpreterState_Main());
-  if (!state)
-    return NULL;
-  while (pause_until_next()) {
-    uint64_t now = st_hooks.api->now();
-    if (!some_blocked(now))
-      continue;
-    st_python_request_gil();
-    PyEval_RestoreThread(state);
-    int held = st_python_hold_collections();
-    report(now);
-    st_python_release_collections(held);
-    PyEval_SaveThread();
-  }
-  PyEval_RestoreThread(state);
-  PyThreadState_Clear(state);
-  PyThreadState_DeleteCurrent();
-  return NULL;
-}
+static struct st_gil_thread watcher = {.name = "stretto-loops",
+                                       .pause_ms = ST_LOOP_PAUSE_MS,
+                                       .is_needed = some_blocked,
+                                       .work = report};
 
 /* In the child of a fork only the forking thread is left, with its entries. */
 static void forget(void) {
-  watcher.running = false;
-  watcher.kernel_id = 0;
-  pthread_mutex_init(&watcher.lock, NULL);
+  st_gil_thread_forget(&watcher);
   unsigned long own = PyThread_get_thread_ident();
   for (int i = 0; i < ST_LOOPS; i++)
     if (loops.entries[i].thread != own)
@@ -226,39 +178,15 @@ static void forget(void) {
 }
 
 static void initialize(void) {
-  pthread_condattr_t attributes;
-  pthread_condattr_init(&attributes);
-  pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-  pthread_cond_init(&watcher.changed, &attributes);
-  pthread_condattr_destroy(&attributes);
   pthread_atfork(NULL, NULL, forget);
 }
 
 static void start_thread(void) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
-  if (watcher.running || !loops.limit_ns)
+  if (!loops.limit_ns)
     return;
   pthread_once(&once, initialize);
-  sigset_t every, old;
-  sigfillset(&every);
-  pthread_sigmask(SIG_SETMASK, &every, &old);
-  watcher.stopping = false;
-  watcher.running = pthread_create(&watcher.thread, NULL, watch, NULL) == 0;
-  pthread_sigmask(SIG_SETMASK, &old, NULL);
-}
-
-static void stop_thread(void) {
-  if (!watcher.running || pthread_equal(watcher.thread, pthread_self()))
-    return;
-  pthread_mutex_lock(&watcher.lock);
-  watcher.stopping = true;
-  pthread_cond_signal(&watcher.changed);
-  pthread_mutex_unlock(&watcher.lock);
-  Py_BEGIN_ALLOW_THREADS
-  st_thread_join(watcher.thread, (const pid_t*)&watcher.kernel_id);
-  Py_END_ALLOW_THREADS
-  watcher.running = false;
-  watcher.kernel_id = 0;
+  st_gil_thread_start(&watcher);
 }
 
 /* --- Start and stop ------------------------------------------------------ */
@@ -282,13 +210,13 @@ static PyObject* watch_loops(PyObject* Py_UNUSED(module), PyObject* args) {
 static PyObject* unwatch_loops(PyObject* Py_UNUSED(module),
                                PyObject* Py_UNUSED(unused)) {
   loops.limit_ns = 0;
-  stop_thread();
+  st_gil_thread_stop(&watcher);
   Py_RETURN_NONE;
 }
 
 static PyObject* pause_loop_watch(PyObject* Py_UNUSED(module),
                                   PyObject* Py_UNUSED(unused)) {
-  stop_thread();
+  st_gil_thread_stop(&watcher);
   Py_RETURN_NONE;
 }
 

@@ -1,15 +1,15 @@
 /* Sample gaps: the times in which no stack was sampled, as a trace tells them.
  *
- * A gap of all threads is told once.  A gap in the samples of one thread is told
- * only if that does not tell it: if some part of it, at its begin or end, is as
- * long as a gap.
+ * A gap of all threads has one event.  A gap in the samples of one thread has an
+ * event of its own only if the gap of all threads does not cover it: if a part
+ * of it, at its begin or end, is as long as a gap.
  *
  *   all threads       |--- gap ---|
- *   thread A        |-- no sample --|          told by the gap of all
- *   thread B        |-- no sample ---------|   not told: a gap of the thread
+ *   thread A        |-- no sample --|          covered by the gap of all threads
+ *   thread B        |-- no sample ---------|   not covered: has its own event
  *
- * So in each time of two gaps' length that no told gap touches, a thread has two
- * samples at least, unless it does not run.
+ * So in each time of two gaps' length without a gap in the trace, a thread has
+ * two samples at least, unless it does not run.
  */
 #pragma once
 

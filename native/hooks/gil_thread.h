@@ -1,0 +1,38 @@
+/* GIL thread: a native thread that works with the GIL from time to time.
+ *
+ *   pause | is_needed()? | pause | is_needed()? -> GIL, work() | pause | ...
+ *
+ * It takes the GIL only if there is work.  While it holds the GIL, no garbage
+ * collection begins.  Signals of the program are blocked in it.
+ *
+ * Life cycle: start and stop with the GIL held.  A fork ends the thread in the
+ * child: the user of the thread calls st_gil_thread_forget() there.
+ */
+#pragma once
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct st_gil_thread {
+  /* Set by the user, before the start. */
+  const char* name; /* The thread's name, at most 15 characters. */
+  int pause_ms;
+  bool (*is_needed)(void); /* Called without the GIL. */
+  void (*work)(void);      /* Called with the GIL. */
+  /* Private. */
+  pthread_t thread;
+  _Atomic pid_t kernel_id; /* The thread's gettid(), which it stores itself. */
+  pthread_mutex_t lock;
+  pthread_cond_t changed;
+  bool initialized, running, stopping, woken;
+};
+
+/* Starts the thread, unless it runs.  Returns false if that fails. */
+bool st_gil_thread_start(struct st_gil_thread* t);
+/* Stops and joins the thread, if it runs.  Releases the GIL meanwhile. */
+void st_gil_thread_stop(struct st_gil_thread* t);
+/* Ends the pause of a started thread.  May be called without the GIL. */
+void st_gil_thread_wake(struct st_gil_thread* t);
+/* In the child of a fork: the thread doesn't run. */
+void st_gil_thread_forget(struct st_gil_thread* t);
