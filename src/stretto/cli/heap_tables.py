@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from stretto.cli.record.detail_lines import time_text
-from stretto.cli.record.summary import plural, size_text
+from stretto.cli.record.summary import and_more, size_text
 from stretto.cli.text_table import as_table
 
 if TYPE_CHECKING:
@@ -31,9 +31,9 @@ def heaps_as_text(processes: Sequence[ProfiledProcess], limit: int) -> str:
     """
     if not processes:
         return ""
-    more = len(processes) - limit
-    rest = f"\nand {plural(more, 'process')} more\n" if more > 0 else ""
-    return _HEAD + "".join(_process(each, limit) for each in processes[:limit]) + rest
+    tables = "".join(_process(each, limit) for each in processes[:limit])
+    rest = and_more(len(processes), limit, "process")
+    return _HEAD + tables + (f"\n{rest}" if rest else "")
 
 
 def _process(process: ProfiledProcess, limit: int) -> str:
@@ -60,9 +60,8 @@ def _table(
     rows = [
         (*(column(each) for column in columns.values()), _label(each)) for each in functions[:limit]
     ]
-    more = len(functions) - limit
     table = as_table([*columns, "function"], rows, _NUMBERS) if rows else "nothing\n"
-    return table + (f"and {more} more\n" if more > 0 else "")
+    return table + and_more(len(functions), limit, "function")
 
 
 def _self(function: HoldingFunction) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stretto.cli.record.summary import plural, size_text
+from stretto.cli.record.summary import and_more, plural, size_text
 from stretto.cli.text_table import as_table
 
 if TYPE_CHECKING:
@@ -29,9 +29,9 @@ def objects_as_text(processes: Sequence[ProcessObjects], limit: int) -> str:
     """
     if not processes:
         return ""
-    more = len(processes) - limit
-    rest = f"\nand {plural(more, 'process')} more\n" if more > 0 else ""
-    return _HEAD + "".join(_process(each, limit) for each in processes[:limit]) + rest
+    tables = "".join(_process(each, limit) for each in processes[:limit])
+    rest = and_more(len(processes), limit, "process")
+    return _HEAD + tables + (f"\n{rest}" if rest else "")
 
 
 def _process(process: ProcessObjects, limit: int) -> str:
@@ -39,8 +39,7 @@ def _process(process: ProcessObjects, limit: int) -> str:
         (size_text(each.retained), size_text(each.size), f"{each.objects:,}", each.name)
         for each in process.types[:limit]
     ]
-    more = len(process.types) - limit
-    rest = f"and {plural(more, 'type')} more\n" if more > 0 else ""
+    rest = and_more(len(process.types), limit, "type")
     held = f"{plural(process.objects, 'object')}, {size_text(process.size)}"
     head = f"\n{process.name} (pid {process.pid}) has {held}\n\n"
     return head + as_table(["retained", "size", "objects", "type"], rows, _NUMBERS) + rest

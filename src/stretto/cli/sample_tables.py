@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from stretto.analysis.sample_totals import sampling_error
-from stretto.cli.record.summary import plural
+from stretto.cli.record.summary import and_more, plural
 from stretto.cli.text_table import as_table
 
 if TYPE_CHECKING:
@@ -32,8 +32,8 @@ def samples_as_text(threads: Sequence[SampledThread], limit: int) -> str:
     if not threads:
         return ""
     tables = [_table(thread, limit) for thread in threads[:limit]]
-    more = len(threads) - limit
-    return _HEAD + "".join(tables) + (f"\nand {plural(more, 'thread')} more\n" if more > 0 else "")
+    rest = and_more(len(threads), limit, "thread")
+    return _HEAD + "".join(tables) + (f"\n{rest}" if rest else "")
 
 
 def _table(thread: SampledThread, limit: int) -> str:
@@ -42,11 +42,10 @@ def _table(thread: SampledThread, limit: int) -> str:
         for each in thread.functions[:limit]
     ]
     of = f" of {thread.process}" if thread.process else ""
-    more = len(thread.functions) - limit
     return (
         f"\n{thread.name}{of}: {plural(thread.samples, 'sample')}\n\n"
         + as_table(["self", "total", "function"], rows, {"self", "total"})
-        + (f"and {more} more\n" if more > 0 else "")
+        + and_more(len(thread.functions), limit, "function")
     )
 
 

@@ -125,7 +125,7 @@ def test_text_names_the_top_holders_and_what_grew(trace: str) -> None:
 def test_limit_is_that_of_processes_and_of_lines(trace: str) -> None:
     processes = profiled_processes(import_trace(trace))
     text = heaps_as_text(processes, 1)
-    assert "and 1 more" in text
+    assert "and 1 function more" in text
     assert "and 1 process more" in text
     assert heaps_as_text([], 10) == ""
     (value,) = heaps_as_values(processes, 1)

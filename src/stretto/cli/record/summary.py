@@ -25,6 +25,11 @@ def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}{ending}"
 
 
+def and_more(count: int, limit: int, noun: str) -> str:
+    """Return a line that says how many things a limit leaves out; "" if none."""
+    return f"and {plural(count - limit, noun)} more\n" if count > limit else ""
+
+
 def size_text(count: int) -> str:
     """Format a number of bytes: `12 bytes`, `2.0 KiB`, `1.5 MiB`."""
     if count < 1 << 20:
