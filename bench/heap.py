@@ -1,4 +1,4 @@
-"""Measures what heap profiles cost: Stretto's beside memray and tracemalloc.
+"""Measures what heap profiles and object graphs cost: Stretto's beside memray and tracemalloc.
 
     python bench/heap.py [--json] [--rounds N]
 
@@ -10,6 +10,12 @@ cpu PEER         the same work under memray (with Python's allocators) and trace
                  median of the ratios of whole processes, interleaved. Ours is that of 64 KiB
 rss              what a profile adds to the program's largest memory, in MB; the peer is memray
 file             bytes of the trace, with all dumps; the peer is the file of memray
+graph pause      how long the program stops for an object graph of a million objects, in ms; the
+                 peer is a bare fork of the same process
+graph cpu        CPU time of the copy and of the packets per million objects, in s; the peer asks
+                 `gc.get_referents` for the references of each object that the collector knows
+graph memory     pages that only the copy has, at most, in MB; the peer is the program's memory
+graph bytes      bytes in the trace per object; the peer is the size of the objects
 
 The program makes and frees more than ten million objects, lists and strings per second: it does
 nothing else. A peer that is not installed is named on standard error. CPU times are used
@@ -19,6 +25,7 @@ throughout.
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import os
 import random
@@ -29,8 +36,12 @@ import tempfile
 import time
 from pathlib import Path
 from statistics import median
+from typing import TYPE_CHECKING
 
 from _row import Row
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 INTERVALS = {"64k": (64 << 10, 1.05), "4k": (4 << 10, 1.10)}
 PAIRS = 40
@@ -68,6 +79,114 @@ def work() -> None:
     words = index(15_000)
     doubled = double(words)
     assert len(nodes) + len(doubled) == 25_000
+
+
+# --- the object graph
+
+OBJECTS = 1_000_000
+
+
+class Page:
+    """What the graph consists of: an object with its list and its text."""
+
+    def __init__(self, number: int) -> None:
+        self.lines = [f"{number}"]
+
+
+def make_pages(count: int) -> list[Page]:
+    return [Page(i) for i in range(count)]
+
+
+def ms_of(action: Callable[[], object]) -> float:
+    before = time.perf_counter_ns()
+    action()
+    return (time.perf_counter_ns() - before) / 1e6
+
+
+def fork() -> int:
+    """Return the pid of a child that ends at once."""
+    pid = os.fork()
+    if not pid:
+        os._exit(0)
+    return pid
+
+
+def fork_ms() -> float:
+    pids: list[int] = []
+    duration = ms_of(lambda: pids.append(fork()))
+    os.waitpid(pids[0], 0)
+    return duration
+
+
+def private_mb(pid: int) -> float:
+    """Return the memory that a process shares with no other one."""
+    with open(f"/proc/{pid}/smaps_rollup") as file:
+        sizes = dict(line.split(":", 1) for line in file if ":" in line)
+    return sum(int(sizes[f"Private_{kind}"].split()[0]) for kind in ("Clean", "Dirty")) / 1024
+
+
+def copy_figures() -> tuple[float, float, float]:
+    """Start a copy, and read its graph; return its pause in ms, its memory in MB, its bytes."""
+    from stretto import _pyhooks
+
+    ours, its = os.pipe()
+    pids: list[int] = []
+    options = its, OBJECTS * 4, 60 * 10**9
+    pause = ms_of(lambda: pids.append(_pyhooks.object_graph(*options)))
+    os.close(its)
+    size, memory, looked_at = 0, 0.0, 0
+    while part := os.read(ours, 1 << 20):
+        size += len(part)
+        if size - looked_at > 1 << 20:  # The copy waits meanwhile, for the pipe is full.
+            looked_at, memory = size, max(memory, private_mb(pids[0]))
+    os.close(ours)
+    os.waitpid(pids[0], 0x40000000)
+    return pause, memory, size
+
+
+def dump_cpu() -> float:
+    """Return the CPU time in s of a dump: of the copy, and of this process."""
+    from stretto.profilers.heap.object_graph import write_graph
+
+    before = sum(os.times()[:4])
+    write_graph(lambda packet: bool(packet))
+    return sum(os.times()[:4]) - before
+
+
+def referents_cpu() -> float:
+    """Return the CPU time in s of a walk in Python."""
+    before = time.process_time()
+    references = sum(len(gc.get_referents(each)) for each in gc.get_objects())
+    assert references > OBJECTS
+    return time.process_time() - before
+
+
+def run_graph() -> None:
+    """The process with a million objects: prints its figures, each with its peer's."""
+    kept = make_pages(OBJECTS // 3)  # Each of them is three objects.
+    pause, memory, size = copy_figures()
+    with open("/proc/self/statm") as file:
+        own = int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+    objects = 3 * len(kept)
+    sizes = sum(map(sys.getsizeof, (kept[-1], kept[-1].lines, kept[-1].lines[0]))) / 3
+    cpus = [(dump_cpu(), referents_cpu()) for _ in range(3)]
+    print(
+        json.dumps(
+            {
+                "pause": [[pause, fork_ms()], "ms"],
+                "cpu": [[1e6 / objects * median(each) for each in zip(*cpus, strict=True)], "s"],
+                "memory": [[memory, own], "MB"],
+                "bytes": [[size / objects, sizes], "bytes"],
+            }
+        )
+    )
+
+
+def measure_graph() -> list[Row]:
+    command = [sys.executable, os.fspath(Path(__file__).resolve()), "--run", "graph"]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    figures = json.loads(done.stdout)
+    return [Row(f"graph {name}", *values, unit) for name, (values, unit) in figures.items()]
 
 
 # --- the processes
@@ -185,7 +304,7 @@ def measure(rounds: int) -> list[Row]:
             rows.append(Row("heap rss", *memory, "MB"))
             sizes = [processes.files[name].stat().st_size for name in ("stretto", "memray")]
             rows.append(Row("heap file", *sizes, "bytes"))
-    return rows
+    return rows + measure_graph()
 
 
 def main() -> None:
@@ -196,7 +315,7 @@ def main() -> None:
     parser.add_argument("--run", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.run:
-        run_work(options.run)
+        run_graph() if options.run == "graph" else run_work(options.run)
         return
     for row in measure(options.rounds):
         text = f"{row.name:<24} {row.ours:>12.3f} {row.peer:>12.3f} {row.unit}"

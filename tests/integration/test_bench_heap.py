@@ -25,5 +25,8 @@ def test_short_form_prints_all_rows() -> None:
     assert done.returncode == 0, done.stderr
     rows = {row["name"]: row for row in map(json.loads, done.stdout.splitlines())}
     assert {"heap cpu 64k", "heap cpu 4k", "heap cpu tracemalloc"} <= set(rows)
+    graph = {name: rows[f"graph {name}"]["ours"] for name in ("pause", "cpu", "memory", "bytes")}
+    assert all(graph.values())
+    assert graph["bytes"] < 60
     if "not installed" not in done.stderr:
         assert rows["heap file"]["ours"] * 20 <= rows["heap file"]["peer"]
