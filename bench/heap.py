@@ -149,7 +149,7 @@ def dump_cpu() -> float:
     from stretto.profilers.heap.object_graph import write_graph
 
     before = sum(os.times()[:4])
-    write_graph(lambda packet: bool(packet))
+    write_graph(bool)
     return sum(os.times()[:4]) - before
 
 
