@@ -8,26 +8,53 @@ from __future__ import annotations
 
 import os
 import sys
+from copy import copy
+from typing import TYPE_CHECKING
 
 import pytest
 
-TRACE = "trace.pftrace"
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+OPTION = "--stretto"
+ENDING = ".pftrace"
+TRACE = f"trace{ENDING}"
 
 
-def _trace_path(text: str) -> str:
-    """Parse FILE.
+def _with_values(words: Sequence[str]) -> list[str]:
+    """Return a command line in which each `--stretto` has its value, after `=`.
 
-    `--stretto test_shop.py` names a file of tests by mistake. This file must not be overwritten.
-
-    Raises:
-        UsageError: FILE is a folder, a source, the id of a test, or a file that isn't a trace.
+    argparse takes any word after an option as its value, the tests of `--stretto test_shop.py`,
+    too. Here only the name of a trace is the value.
     """
-    if "::" not in text and not os.path.isdir(text) and _may_be_overwritten(text):
-        return text
-    raise pytest.UsageError(
-        f"--stretto {text}: this isn't a trace. Name a trace as in `--stretto={TRACE}`, or "
-        "give the tests before `--stretto`."
-    )
+    options = list(words)
+    end = options.index("--") if "--" in options else len(options)
+    for index in (each for each in reversed(range(end)) if options[each] == OPTION):
+        named = index + 1 < end and options[index + 1].endswith(ENDING)
+        path = options.pop(index + 1) if named else TRACE
+        options[index] = f"{OPTION}={path}"
+    return options
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(
+    early_config: pytest.Config, parser: pytest.Parser, args: list[str]
+) -> None:
+    """Parse the command line again if a word after `--stretto` isn't its value."""
+    args[:] = _with_values(args)
+    known = early_config.known_args_namespace
+    if known.stretto is not None:
+        parsed = parser.parse_known_args(args, namespace=copy(early_config.option))
+        known.stretto, known.file_or_dir = parsed.stretto, parsed.file_or_dir
+
+
+def _check(path: str) -> None:
+    """Raise UsageError if FILE is a folder, a source, the id of a test, or no trace."""
+    if "::" in path or os.path.isdir(path) or not _may_be_overwritten(path):
+        raise pytest.UsageError(
+            f"{OPTION}={path}: this isn't a trace, and stays as it is. Name a trace as in "
+            f"`{OPTION}={TRACE}`."
+        )
 
 
 def _may_be_overwritten(path: str) -> bool:
@@ -42,10 +69,9 @@ def _may_be_overwritten(path: str) -> bool:
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the option `--stretto`."""
     parser.getgroup("stretto").addoption(
-        "--stretto",
+        OPTION,
         nargs="?",
         const=TRACE,
-        type=_trace_path,
         metavar="FILE",
         help=f"record the tests in a Perfetto trace; as `--stretto=FILE` (default: {TRACE})",
     )
@@ -58,6 +84,7 @@ def pytest_configure(config: pytest.Config) -> None:
     path = config.getoption("stretto")
     worker = getattr(config, "workerinput", {}).get("workerid", "")  # of pytest-xdist
     if path is not None and not worker:
+        _check(path)
         from pytest_stretto.run import RecordedRun
 
         config.pluginmanager.register(RecordedRun(None if recorded else path), "stretto-run")

@@ -192,10 +192,47 @@ def test_without_the_option_stretto_is_not_imported(folder: Path) -> None:
 
 @pytest.mark.parametrize("value", ["test_shop.py", ".", "test_shop.py::test_sell"])
 def test_value_of_the_option_that_names_tests_is_refused(folder: Path, value: str) -> None:
-    run = run_pytest(folder, "--stretto", value)
+    run = run_pytest(folder, f"--stretto={value}")
     assert run.status == USAGE_ERROR, run
-    assert "give the tests before `--stretto`" in run.stderr
+    assert f"--stretto={value}: this isn't a trace" in run.stderr
     assert (folder / "test_shop.py").read_text() == TESTS
+
+
+CART = "test_cart.py"
+
+
+@pytest.mark.parametrize(
+    ("words", "trace"),
+    [
+        (["--stretto", CART], "trace.pftrace"),
+        ([CART, "--stretto"], "trace.pftrace"),
+        (["--stretto", "-q", CART], "trace.pftrace"),
+        (["--stretto", f"{CART}::test_add"], "trace.pftrace"),
+        (["--stretto", "--", CART], "trace.pftrace"),
+        (["--stretto=cart.pftrace", CART], "cart.pftrace"),
+        (["--stretto", "cart.pftrace", CART], "cart.pftrace"),
+        ([CART, "--stretto", "cart.pftrace"], "cart.pftrace"),
+    ],
+)
+def test_word_after_the_option_is_its_value_only_if_it_names_a_trace(
+    folder: Path, words: list[str], trace: str
+) -> None:
+    (folder / CART).write_text("def test_add(): pass\n")
+    run = run_pytest(folder, *words)
+    assert (run.status, run.stderr) == (0, ""), run
+    assert "1 passed" in run.stdout
+    assert f"trace: {trace}, " in run.stdout
+    assert [each.name for each in folder.glob("*.pftrace")] == [trace]
+
+
+def test_options_of_the_conftest_next_to_the_named_tests_are_known(folder: Path) -> None:
+    (folder / "cart").mkdir()
+    (folder / "cart" / CART).write_text("def test_add(request): request.config.option.shop\n")
+    (folder / "cart" / "conftest.py").write_text(
+        "def pytest_addoption(parser): parser.addoption('--shop')\n"
+    )
+    run = run_pytest(folder, "--stretto", "cart", "--shop=a")
+    assert run.status == 0, run
 
 
 def test_refusal_of_a_json_name_contains_the_command_that_makes_json(folder: Path) -> None:

@@ -167,7 +167,17 @@ class TestTraceIntoPipe:
         _, said = process.communicate()
         assert process.returncode == 0
         assert b"end\n" in said, "the program went on"
-        assert b"Broken pipe" in said
+        assert b"Broken pipe, its reader has ended" in said
+        assert b"no complete trace was written" in said
+        assert b"  trace: " not in said
+
+    @pytest.mark.parametrize("options", [("--ring",), ("--stream",), ("--sample", "100hz")])
+    def test_full_device_is_named_as_the_reason_why_there_is_no_trace(self, options):
+        run = record(Path("/dev/full"), *options, "-c", "print('end')")
+        assert (run.status, run.stdout) == (0, "end\n")
+        assert "No space left on device. 0 bytes are in it" in run.stderr
+        assert "stretto: no complete trace was written\n" in run.stderr
+        assert not re.search("written to the pipe|private|  note: ", run.stderr)
 
 
 LIMITED = """

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 USAGE_EXIT_CODE = 2
+_NEGATIVE = re.compile(r"-\.?\d")
+"""The beginning of a value such as `-5us`. The option's own parser says what is wrong with it."""
 _UNKNOWN = re.compile(r"unrecognized arguments: (-[^\s=]+)|invalid choice: '([^']+)'")
 
 
@@ -55,6 +57,7 @@ class VerbParser(argparse.ArgumentParser):
             formatter_class=argparse.RawDescriptionHelpFormatter,
             allow_abbrev=False,
         )
+        self._negative_number_matcher = _NEGATIVE  # argparse's own needs a number without a unit.
         self.suggest_on_error = False  # CPython 3.15 suggests choices, but no options.
         self._verb = verb
         self._exit_code = exit_code

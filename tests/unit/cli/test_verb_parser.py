@@ -47,6 +47,14 @@ def test_error_of_an_unknown_option_or_choice_has_the_nearest_one(
     assert message.lower().count("mean") == bool(suggested)
 
 
+@pytest.mark.parametrize("text", ["-5us", "-.5s", "-5"])
+def test_negative_value_is_parsed_as_the_value_of_its_option(text: str) -> None:
+    parser = VerbParser("paint", "Paints.")
+    parser.add_argument("--dry")
+    parser.add_argument("-n")
+    assert parser.parse_args(["--dry", text, "-n", text]).dry == text
+
+
 def test_abbreviated_option_is_refused() -> None:
     parser = VerbParser("paint", "Paints.")
     parser.add_argument("--colour")

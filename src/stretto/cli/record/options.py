@@ -40,7 +40,7 @@ def parse_time_ns(text: str) -> int:
     try:
         return _positive(float(number) * TIME_UNITS[unit])
     except (KeyError, ValueError, OverflowError):
-        message = f"{text!r} isn't a time: give a number and a unit, like 50us, 1.5s or 2m."
+        message = f"{text!r} isn't a time above 0: give a number and a unit, like 50us or 1.5s."
         raise ConfigError(message) from None
 
 

@@ -117,6 +117,7 @@ def summary(
     kept: str = "",
     *,
     streamed: bool,
+    saved: bool = True,
 ) -> str:
     """Format the contents and the losses of the trace.
 
@@ -126,8 +127,10 @@ def summary(
         not_followed: a line for each process that isn't in the trace, and for what was left out.
         kept: which part of the recording a ring has kept, see `kept_text`.
         streamed: whether the trace was written while the program ran; else it was kept in a ring.
+        saved: whether there is a trace; an error message has said why not.
     """
-    lines = [f"stretto: {_counts(contents) if contents else 'done'}"]
+    counts = _counts(contents) if contents else "done"
+    lines = [f"stretto: {counts if saved else 'no complete trace was written'}"]
     lines += _list("lost", losses(contents, stats, kept, streamed=streamed))
     lines += _missing(not_followed)
     return "\n".join(lines)

@@ -72,9 +72,17 @@ class TerminalReporter:
         contents, kept = result.contents, ""
         if contents is not None:
             kept = kept_text(contents.first_ns, result.end_ns, result.seconds)
-        text = summary(contents, result.stats, result.not_followed, kept, streamed=result.streamed)
+        saved = result.size is not None
+        text = summary(
+            contents,
+            result.stats,
+            result.not_followed,
+            kept,
+            streamed=result.streamed,
+            saved=saved,
+        )
         notes = list(result.notes)
-        silent = contents is not None and not contents.events and not result.profiles
+        silent = saved and contents is not None and not contents.events and not result.profiles
         if silent and not result.not_followed:
             notes.append("the trace has no events: there were none of an enabled category")
         text = "\n".join([text, *(f"  note: {each}" for each in notes)])
@@ -82,16 +90,23 @@ class TerminalReporter:
             text = "\n".join([text, *detail_lines(result)])
         if result.profiles:
             text = "\n".join([text, *_sample_lines(result.profiles)])
-        if result.size is not None and not self._quiet:
-            text = "\n".join([text, *self._lines_of(result.path)])
+        if not self._quiet:
+            text = "\n".join([text, *self._trace_lines(result)])
+        self._print_above(text)
+
+    def _trace_lines(self, result: RecordingResult) -> list[str]:
+        """Return lines about the file: what it says and holds, and where it is."""
+        if result.size is None:
+            return []
+        lines = self._lines_of(result.path)
         private = list(self._private)
+        contents = result.contents
         if contents is not None and not contents.log_texts and PRIVATE["no_logs"] in private:
             private.remove(PRIVATE["no_logs"])
         if private:
-            text += f"\n  private: the trace holds {', '.join(private)}"
-        if result.size is not None:  # If it is None, saving failed.
-            text = f"{text}\n{whereabouts(result.path, result.size, result.seconds)}"
-        self._print_above(text)
+            lines.append(f"  private: the trace holds {', '.join(private)}")
+        lines.append(whereabouts(result.path, result.size, result.seconds))
+        return lines
 
     def _lines_of(self, path: str) -> list[str]:
         # The modules, which read the trace, are imported only for `--heap` and `--flows`.

@@ -290,13 +290,15 @@ class Recorder:
         )
 
     def _save(self) -> int | None:
-        """Save the trace; return its size in bytes, None if that failed."""
+        """Save the trace; return its size in bytes, None if it is not complete."""
         try:
-            return save_trace(self._recording, self._output, self._contents)
+            size = save_trace(self._recording, self._output, self._contents)
         except StrettoError as error:
             self._reporter.error(str(error))
             self._output.discard_if_empty()
             return None
+        cut_short = self._output.direct and self._recording.error
+        return None if cut_short else size
 
     def _not_followed(self, workspace: Workspace) -> list[str]:
         for pid in self._contents.processes:

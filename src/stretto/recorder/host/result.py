@@ -23,7 +23,8 @@ class RecordingResult:
         streamed: whether the trace was written while the program ran; otherwise it was kept in a
             ring.
         path: the file of the trace; "" for a pipe.
-        size: bytes of the file; None if it could not be written.
+        size: bytes of the file, 0 for a pipe; None if the file could not be written, or if the
+            pipe did not take the whole trace.
         seconds: the time from the start of the recording to its end.
         end_ns: the time of the end, by the boot-time clock.
         totals: with auto detail, the totals of the processes.

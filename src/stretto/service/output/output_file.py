@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 READER_STOPPED = "its reader doesn't read"
 
 _PIPE_TIMEOUT_MS = 10_000
+_NO_ROOM = frozenset(os.strerror(each) for each in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
 _STEP_BYTES = 1 << 20
 
 
@@ -63,10 +64,10 @@ class FileError(TransportError):
         self.lost = lost
 
     def __str__(self) -> str:
+        advice = "make room and record again" if self.reason in _NO_ROOM else "record again"
         return (
             f"The trace file can't be written: {self.reason}. {self.written} bytes are in it, "
-            f"{self.lost} that waited to be written are lost, and all that came later: "
-            "make room and record again."
+            f"{self.lost} that waited to be written are lost, and all that came later: {advice}."
         )
 
 
@@ -238,4 +239,6 @@ def _read_file(fd: int, size: int) -> Iterator[bytes]:
 
 
 def _reason(error: Exception) -> str:
+    if isinstance(error, BrokenPipeError):
+        return f"{error.strerror}, its reader has ended"
     return getattr(error, "strerror", None) or str(error)

@@ -168,8 +168,20 @@ def test_duration_is_rounded_up_to_milliseconds(text, ms):
         (["--buffer", "1", "x.py"], "from 4k up to below 4g"),
         (["--max-depth", "-1", "x.py"], "frames from 1"),
         (["--duration=-1s", "x.py"], "isn't a time"),
-        (["--duration", "5", "x.py"], "'5' isn't a time: give a number and a unit, like 50us"),
-        (["--min-duration", "5", "x.py"], "'5' isn't a time: give a number and a unit, like 50us"),
+        (
+            ["--duration", "5", "x.py"],
+            "'5' isn't a time above 0: give a number and a unit, like 50us",
+        ),
+        (
+            ["--min-duration", "5", "x.py"],
+            "'5' isn't a time above 0: give a number and a unit, like 50us",
+        ),
+        (["--min-duration", "-5us", "x.py"], "'-5us' isn't a time above 0: give a number"),
+        (["-t", "-.5s", "x.py"], "'-.5s' isn't a time above 0: give a number"),
+        (["--heap-every", "0s", "--heap", "x.py"], "'0s' isn't a time above 0: give a number"),
+        (["--buffer", "-5mb", "x.py"], "size '-5mb': give a size like 64mb, 512k or 1g"),
+        (["--max-depth", "-3", "x.py"], "'-3': give a number of frames from 1 to 1048576"),
+        (["--sample", "-5hz", "x.py"], "'-5hz' is no rate from 1hz to 20000hz"),
         (["--sample", "10", "x.py"], "'10' is no rate from 1hz to 20000hz"),
         (["--sample", "10hzz", "x.py"], "'10hzz' is no rate from 1hz to 20000hz"),
         (["-o"], "expected one argument"),
@@ -193,7 +205,7 @@ def test_time_with_unit_is_parsed(text, ns):
     "text", ["", "us", "5", "5 years", "1e999s", "0s", "-1s", "nans", "infs", "1.5.1s"]
 )
 def test_invalid_time_is_refused(text):
-    with pytest.raises(ConfigError, match="isn't a time: give a number and a unit"):
+    with pytest.raises(ConfigError, match="isn't a time above 0: give a number and a unit"):
         parse_time_ns(text)
 
 

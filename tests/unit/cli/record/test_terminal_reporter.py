@@ -65,8 +65,10 @@ def test_summary_has_a_note_if_the_trace_has_no_events(
 def test_summary_of_a_trace_that_was_not_written_names_no_file(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    report(TerminalReporter(quiet=False), size=None)
-    assert "trace: " not in capsys.readouterr().err
+    given = result(size=None)
+    given.not_followed = []
+    TerminalReporter(quiet=False, private=["logs"]).finished(given)
+    assert capsys.readouterr().err == "stretto: no complete trace was written\n"
 
 
 def test_quiet_reporter_prints_errors_only(capsys: pytest.CaptureFixture[str]) -> None:
