@@ -29,9 +29,8 @@ runs. CPython 3.11 to 3.15 is supported, in any environment of this machine.
 
 EPILOG = """\
 For each thread, the kernel's function in which it waits is shown, or "runs"; then its calls, the
-innermost first. On CPython 3.14 and later, the tasks of asyncio follow, with their coroutines: a
-task is below the one that awaits it. As with a debugger, you can read your own processes, and root
-can read all.
+innermost first. The tasks of asyncio follow, with their coroutines: a task is below the one that
+awaits it. As with a debugger, you can read your own processes, and root can read all.
 `stretto attach PID` records samples of a process; `stretto top PID` shows them live.
 """
 
@@ -86,31 +85,34 @@ def _tasks(tasks: list[Task]) -> list[dict[str, object]]:
 def await_lines(tasks: list[Task]) -> Iterator[str]:
     """Yield the lines of the tree of tasks: each task is below the one that awaits it.
 
-    A task that several tasks await is below each of them. Tasks that await each other are below
-    the first of them.
+    A task that several tasks await is below each of them; what it awaits is below the first one.
     """
     if not tasks:
         return
     yield f"\nasyncio: {len(tasks)} task{'' if len(tasks) == 1 else 's'}\n"
-    known = {task.address for task in tasks}
+    below: dict[int, list[Task]] = {task.address: [] for task in tasks}
+    for task in tasks:
+        for awaiter in below.keys() & task.awaited_by:
+            below[awaiter].append(task)
+    roots = [task for task in tasks if not below.keys() & task.awaited_by]
     shown: set[int] = set()
-    roots = [task for task in tasks if not known.intersection(task.awaited_by)]
     for task in (*roots, *tasks):
         if task.address not in shown:
-            yield from _branch(task, tasks, 1, shown, ())
+            yield from _branch(task, below, shown)
 
 
-def _branch(
-    task: Task, tasks: list[Task], depth: int, shown: set[int], above: tuple[int, ...]
-) -> Iterator[str]:
-    shown.add(task.address)
-    indent = "    " * depth
-    yield f"{indent}{task.name}{' (runs)' if task.runs else ''}\n"
-    for frame in reversed(task.frames):
-        yield f"{indent}    {_frame_text(frame)}\n"
-    for other in tasks:
-        if task.address in other.awaited_by and other.address not in above:
-            yield from _branch(other, tasks, depth + 1, shown, (*above, task.address))
+def _branch(root: Task, below: dict[int, list[Task]], shown: set[int]) -> Iterator[str]:
+    ahead = [(root, "    ")]
+    while ahead:
+        task, indent = ahead.pop()
+        if task.address in shown:
+            yield f"{indent}{task.name} (see above)\n"
+            continue
+        shown.add(task.address)
+        yield f"{indent}{task.name}{' (runs)' if task.runs else ''}\n"
+        for frame in reversed(task.frames):
+            yield f"{indent}    {_frame_text(frame)}\n"
+        ahead += [(other, f"{indent}    ") for other in reversed(below[task.address])]
 
 
 def _frames(stack: ThreadStack) -> list[dict[str, object]] | None:

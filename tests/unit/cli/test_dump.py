@@ -57,13 +57,19 @@ asyncio: 3 tasks
             checkout (app.py:7)
             both
                 query (app.py:4)
-        both
-            query (app.py:4)
+        both (see above)
 """
     )
 
 
+def test_long_chain_of_tasks_is_shown() -> None:
+    tasks = [Task(n, str(n), False, [], [n - 1]) for n in range(1, 3000)]
+    assert len("".join(await_lines(tasks)).splitlines()) == 2 + len(tasks)
+
+
 def test_tasks_that_await_each_other_are_shown_once() -> None:
     tasks = [Task(1, "a", False, [], [2]), Task(2, "b", False, [], [1])]
-    assert "".join(await_lines(tasks)) == "\nasyncio: 2 tasks\n    a\n        b\n"
+    assert "".join(await_lines(tasks)) == (
+        "\nasyncio: 2 tasks\n    a\n        b\n            a (see above)\n"
+    )
     assert not list(await_lines([]))

@@ -1,45 +1,32 @@
 """Reads the tasks of asyncio in a running process: their coroutines, and which task awaits which.
 
-CPython 3.14 and later keep what is needed, and a table of its offsets in the section
-`.AsyncioDebug`, of the extension `_asyncio` or of the interpreter's file:
+Where the tasks are depends on the CPython version: `listed_tasks` reads them in 3.14 and later,
+`module_tasks` in 3.11 to 3.13. Both give, for each task and future, what awaits it:
 
-    interpreter, thread ─> list of tasks ─> task ─> name
-                                                 ─> awaited_by: a task, a future, or a set of them
-                                                 ─> coroutine ─> what it awaits ─> ...
+    task ─awaited by─> future of a gather ─awaited by─> task
 
-A coroutine that is suspended in an `await` has the awaited object on top of its stack. A task that
-is awaited by a future, such as that of `asyncio.gather`, is awaited by those that await the future.
-
-The process runs meanwhile: what can't be read is left out, and all lists are bounded.
+A task that is awaited by a future is awaited by those that await the future. The process runs
+meanwhile: what can't be read is left out, and all lists are bounded.
 """
 
 from __future__ import annotations
 
-import struct
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from stretto.profilers.sampling.line_table import line_at
+from stretto.profilers.sampling.coroutines import CoroutineReader
+from stretto.profilers.sampling.listed_tasks import ListedTasks
+from stretto.profilers.sampling.module_tasks import ModuleTasks
 from stretto.profilers.sampling.objects import ObjectReader
-from stretto.profilers.sampling.process import section_address
-from stretto.profilers.sampling.stacks import Frame
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable
 
     from stretto.profilers.sampling.process import PythonProcess
-
-_SECTION = ".AsyncioDebug"
-_NAMES = (
-    "task_size", "task_name", "task_awaited_by", "is_task", "awaited_by_is_set", "task_coro",
-    "task_node", "interpreter_size", "interpreter_tasks", "thread_size", "running_loop",
-    "running_task", "thread_tasks",
-)  # fmt: skip
-"""The offsets in the section, in their order (Modules/_asynciomodule.c)."""
+    from stretto.profilers.sampling.stacks import Frame
 
 _MAX_TASKS = 10_000
-_MAX_DEPTH = 100
-_MAX_AWAITERS = 1 << 14
-_MAX_LINE_TABLE = 1 << 16
+_MAX_FUTURES = 1000
+"""The most futures between a task and those that await it."""
 
 
 class Task(NamedTuple):
@@ -55,68 +42,61 @@ class Task(NamedTuple):
     """The addresses of the tasks that await it."""
 
 
+class TaskSource(Protocol):
+    """Finds the tasks of a process, in one CPython version."""
+
+    def find(self) -> tuple[set[int], list[int]]:
+        """Return the addresses of the tasks that run, and of all tasks.
+
+        Raises:
+            OSError: The process has ended.
+        """
+
+    def name(self, task: int, /) -> int:
+        """Return the address of the object that is a task's name."""
+
+    def coroutine(self, task: int, /) -> int:
+        """Return the address of a task's coroutine."""
+
+    def awaiters(self, future: int, /) -> Iterable[int]:
+        """Yield the tasks and futures that await a task or future."""
+
+
 def read_tasks(process: PythonProcess) -> list[Task] | None:
-    """Return the tasks of a process; None before CPython 3.14, and without asyncio.
+    """Return the tasks of a process; None without asyncio.
 
     Raises:
         OSError: The process has ended.
     """
-    if process.layout.version < (3, 14):
-        return None
-    section = section_address(process.pid, _SECTION, "_asyncio")
-    if section is None:
-        return None
     reader = ObjectReader(process.pid, process.layout)
-    table = struct.unpack(f"<{len(_NAMES)}Q", reader.bytes_at(section, 8 * len(_NAMES)))
-    return _Tasks(process, reader, dict(zip(_NAMES, table, strict=True))).read()
+    source: TaskSource | None = (
+        ListedTasks.of(process, reader)
+        if process.layout.version >= (3, 14)
+        else ModuleTasks.of(process, reader)
+    )
+    return None if source is None else _Tree(reader, process, source).read()
 
 
-class _Tasks:
-    """Reads the tasks of one process, by the offsets of its `_asyncio`."""
-
-    def __init__(
-        self, process: PythonProcess, reader: ObjectReader, offsets: dict[str, int]
-    ) -> None:
-        self._process, self._reader, self._offsets = process, reader, offsets
-        self._layout = process.layout
+class _Tree:
+    def __init__(self, reader: ObjectReader, process: PythonProcess, source: TaskSource) -> None:
+        self._reader, self._source = reader, source
+        self._coroutines = CoroutineReader(reader, process.layout)
 
     def read(self) -> list[Task]:
-        running, addresses = set(), []
-        for interpreter in self._process.interpreters():
-            addresses += self._list(interpreter + self._offsets["interpreter_tasks"])
-            for thread in self._threads(interpreter):
-                running.add(self._reader.word(thread + self._offsets["running_task"]))
-                addresses += self._list(thread + self._offsets["thread_tasks"])
+        running, found = self._source.find()
+        addresses = list(dict.fromkeys(found))[:_MAX_TASKS]
         known = set(addresses)
-        tasks = (self._task(address, running, known) for address in dict.fromkeys(addresses))
+        tasks = (self._task(address, running, known) for address in addresses)
         return [task for task in tasks if task is not None]
 
-    def _threads(self, interpreter: int) -> Iterator[int]:
-        thread = self._reader.word(interpreter + self._layout["interpreter_threads_head"])
-        for _ in range(_MAX_TASKS):
-            if not thread:
-                return
-            yield thread
-            thread = self._reader.word(thread + self._layout["thread_next"])
-
-    def _list(self, head: int) -> list[int]:
-        """Return the tasks in a doubly linked list."""
-        found: list[int] = []
-        node = self._reader.word(head)
-        while node not in (head, 0) and len(found) < _MAX_TASKS:
-            found.append(node - self._offsets["task_node"])
-            node = self._reader.word(node + self._layout["list_next"])
-        return found
-
     def _task(self, address: int, running: set[int], known: set[int]) -> Task | None:
-        offsets, word = self._offsets, self._reader.word
         try:
             return Task(
                 address,
-                self._name(word(address + offsets["task_name"])),
+                self._name(self._source.name(address)),
                 address in running,
-                list(self._frames(word(address + offsets["task_coro"]))),
-                sorted(set(self._awaiters(address, known, 0))),
+                list(self._coroutines.frames(self._source.coroutine(address))),
+                sorted(self._awaiting_tasks(address, known)),
             )
         except (OSError, ValueError):
             return None  # It has ended meanwhile.
@@ -128,50 +108,16 @@ class _Tasks:
         except (OSError, ValueError):
             return f"Task-{self._reader.integer(address)}"
 
-    def _awaiters(self, future: int, known: set[int], depth: int) -> Iterator[int]:
-        """Yield the tasks that await a task or future."""
-        awaiter = self._reader.word(future + self._offsets["task_awaited_by"])
-        is_set = self._reader.bytes_at(future + self._offsets["awaited_by_is_set"], 1)[0]
-        for each in self._members(awaiter) if awaiter and is_set else [awaiter]:
-            if each in known:
-                yield each
-            elif each and depth < _MAX_DEPTH:
-                yield from self._awaiters(each, known, depth + 1)
-
-    def _members(self, address: int) -> list[int]:
-        """Return the members of a set."""
-        mask = self._reader.word(address + self._layout["set_mask"])
-        table = self._reader.word(address + self._layout["set_table"])
-        if mask >= _MAX_AWAITERS:
-            raise ValueError("no set")
-        entries = struct.iter_unpack("<Qq", self._reader.bytes_at(table, 16 * (mask + 1)))
-        return [key for key, digest in entries if key and digest != -1]
-
-    def _frames(self, coroutine: int) -> Iterator[Frame]:
-        """Yield the frame of a coroutine, and of those that it awaits."""
-        layout, word = self._layout, self._reader.word
-        kind = word(coroutine + layout["object_type"])
-        for _ in range(_MAX_DEPTH):
-            state = self._reader.bytes_at(coroutine + layout["gen_frame_state"], 1)[0]
-            frame = coroutine + layout["gen_iframe"]
-            if state == layout["gen_cleared"]:
-                return
-            yield self._frame(frame)
-            if state != layout["gen_suspended_in_await"]:
-                return
-            top = word(frame + layout["frame_stackpointer"])
-            coroutine = word(top - layout["gen_awaited_depth"]) & ~layout["code_tag"]
-            if not coroutine or word(coroutine + layout["object_type"]) != kind:
-                return
-
-    def _frame(self, frame: int) -> Frame:
-        layout, reader = self._layout, self._reader
-        code = reader.word(frame + layout["frame_code"]) & ~layout["code_tag"]
-        name = reader.code_name(code)
-        instruction = reader.word(frame + layout["frame_instruction"])
-        offset = instruction - code - layout["code_start"]
-        table = reader.word(code + layout["code_line_table"])
-        size = min(reader.word(table + layout["bytes_size"]), _MAX_LINE_TABLE)
-        first = int.from_bytes(reader.bytes_at(code + layout["code_first_line"], 4), "little")
-        line = line_at(reader.bytes_at(table + layout["bytes_data"], size), first, offset)
-        return Frame(name.function, name.filename, line)
+    def _awaiting_tasks(self, task: int, known: set[int]) -> set[int]:
+        """Return the tasks that await a task, directly or through futures."""
+        tasks: set[int] = set()
+        futures = {task}
+        ahead = [task]
+        while ahead and len(futures) <= _MAX_FUTURES:
+            for each in self._source.awaiters(ahead.pop()):
+                if each in known:
+                    tasks.add(each)
+                elif each not in futures:
+                    futures.add(each)
+                    ahead.append(each)
+        return tasks

@@ -143,17 +143,29 @@ _CODE_TEXTS = {
     "code_qualname": 128,
     "code_line_table": 136,
 }
+_OBJECTS = {"object_type": 8, "set_mask": 32, "set_table": 40}
 
 _OWNERS = {(3, 11): (3, 2), (3, 12): (3, 3), (3, 13): (3, 3), (3, 14): (3, 4), (3, 15): (3, 3)}
 """By version: the lowest `owner` of frames that are no Python calls, and the highest `owner`."""
 
 
+_SUSPENDED_BEFORE_14 = {
+    "gen_suspended_in_await": 0xFF,
+    "gen_cleared": 4,
+    "gen_awaited_depth": 8,
+    "frame_stacktop": 64,
+    "frame_locals": 72,
+}
 _GENERATORS = {
+    (3, 11): {**_SUSPENDED_BEFORE_14, "gen_frame_state": 75, "gen_iframe": 80},
+    (3, 12): {**_SUSPENDED_BEFORE_14, "gen_frame_state": 67, "gen_iframe": 72},
+    (3, 13): {**_SUSPENDED_BEFORE_14, "gen_frame_state": 67, "gen_iframe": 72},
     (3, 14): {"gen_suspended_in_await": 0xFF, "gen_cleared": 4, "gen_awaited_depth": 8},
     (3, 15): {"gen_suspended_in_await": 2, "gen_cleared": 5, "gen_awaited_depth": 16},
 }
 """By version: values of `gi_frame_state`, as a byte, and how far below the top of its stack a
-generator has what it awaits: since 3.15 an index is above it."""
+generator has what it awaits: since 3.15 an index is above it. Before 3.14, the top is a number of
+words, and a coroutine that is suspended always awaits something."""
 
 _CACHED_KEYS = {(3, 11): 872, (3, 12): 880, (3, 13): 880, (3, 14): 880, (3, 15): 888}
 """By version: the offset, in a class, of the keys that its instances share."""
@@ -181,7 +193,7 @@ def layout_of(version: tuple[int, int], runtime: bytes) -> Layout:
     """
     if version not in SUPPORTED:
         raise ValueError(f"CPython {version[0]}.{version[1]} is not supported: 3.11 to 3.15 are")
-    layout = Layout(_CODE_TEXTS)
+    layout = Layout(_CODE_TEXTS | _OBJECTS)
     layout.version = version
     layout.update(_KNOWN[version] if version in _KNOWN else _from_table(version, runtime))
     foreign, last = _OWNERS[version]
@@ -200,7 +212,7 @@ def layout_of(version: tuple[int, int], runtime: bytes) -> Layout:
         text_compact=72 if version == (3, 11) else 56,
         type_cached_keys=_CACHED_KEYS[version],
         has_gil=int("gil_holder" in layout),
-        **_GENERATORS.get(version, {}),
+        **_GENERATORS[version],
     )
     return layout
 

@@ -16,7 +16,12 @@ if TYPE_CHECKING:
 
 _MAX_TEXT = 4096
 _MAX_ENTRIES = 1 << 15
+_MAX_MEMBERS = 1 << 17
+_MAX_BASES = 16
+_MAX_TYPE_NAME = 32
 _MANAGED_DICT = 1 << 4  # Py_TPFLAGS_MANAGED_DICT
+_MODULE_DICT = 16
+_TYPE, _TYPE_NAME, _TYPE_BASE = 8, 24, 256
 _WIDTHS = {1: "latin-1", 2: "utf-16-le", 4: "utf-32-le"}
 
 
@@ -138,6 +143,63 @@ class ObjectReader:
         keys = self.word(kind + self._layout["type_cached_keys"])
         pairs = self._entries(keys, values) if values else self.items(found)
         return {self.text(name): value for name, value in pairs}
+
+    def module(self, modules: int, name: str) -> int:
+        """Return the address of the dict of a module, which is in the dict `sys.modules`.
+
+        Raises:
+            OSError: The memory can't be read.
+            ValueError: There is no such module.
+        """
+        return self.word(self.item(modules, name) + _MODULE_DICT)
+
+    def names(self, dict_address: int) -> dict[str, int]:
+        """Return the addresses of the values of a dict whose keys are strings.
+
+        Raises:
+            OSError: The memory can't be read.
+            ValueError: The object is no such dict.
+        """
+        return {self.text(name): value for name, value in self.items(dict_address)}
+
+    def members(self, address: int) -> list[int]:
+        """Return the addresses of the members of a set.
+
+        Raises:
+            OSError: The memory can't be read.
+            ValueError: The object is no set, or one with more than 100,000 members.
+        """
+        mask = self.word(address + self._layout["set_mask"])
+        table = self.word(address + self._layout["set_table"])
+        if mask >= _MAX_MEMBERS:
+            raise ValueError("no set")
+        entries = struct.iter_unpack("<Qq", self.bytes_at(table, 16 * (mask + 1)))
+        return [key for key, digest in entries if key and digest != -1]
+
+    def type_name(self, address: int) -> str:
+        """Return the name of an object's type; `functools.partial` for a type written in C.
+
+        Raises:
+            OSError: The memory can't be read.
+        """
+        return self._name_of_type(self.word(address + _TYPE))
+
+    def type_names(self, address: int) -> list[str]:
+        """Return the names of an object's type and of its bases.
+
+        Raises:
+            OSError: The memory can't be read.
+        """
+        found: list[str] = []
+        kind = self.word(address + _TYPE)
+        while kind and len(found) < _MAX_BASES:
+            found.append(self._name_of_type(kind))
+            kind = self.word(kind + _TYPE_BASE)
+        return found
+
+    def _name_of_type(self, kind: int) -> str:
+        raw = self.bytes_at(self.word(kind + _TYPE_NAME), _MAX_TYPE_NAME)
+        return raw.partition(b"\0")[0].decode(errors="replace")
 
     def identity(self, code: int) -> bytes:
         """Return bytes of a code object that change if its address gets another code object."""

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from stretto.profilers.sampling.objects import ObjectReader
     from stretto.profilers.sampling.process import PythonProcess
 
-_MODULE_DICT = 16
-
 
 def read_thread_names(process: PythonProcess, reader: ObjectReader) -> dict[int, str]:
     """Return the names of threads by the kernel's thread ids; those that can be read."""
@@ -31,7 +29,7 @@ def read_thread_names(process: PythonProcess, reader: ObjectReader) -> dict[int,
 def _names_in(modules: int, reader: ObjectReader) -> dict[int, str]:
     """Return the names of an interpreter's threads."""
     try:
-        threading = reader.word(reader.item(modules, "threading") + _MODULE_DICT)
+        threading = reader.module(modules, "threading")
         threads = [value for _, value in reader.items(reader.item(threading, "_active"))]
     except (OSError, ValueError):
         return {}  # It hasn't imported the module.
