@@ -68,7 +68,9 @@ asyncio.run(main())
 def waiting(function: str, count: int) -> Iterator[subprocess.Popen[str]]:
     """Run a program whose task `first` awaits a function; there are `count` tasks then."""
     with running(WAITING.replace("MAIN", function).replace("COUNT", str(count))) as program:
-        wait_until(lambda: [task.runs for task in tasks_of(program.pid).values()] == [False] * count)
+        wait_until(
+            lambda: [task.runs for task in tasks_of(program.pid).values()] == [False] * count
+        )
         yield program
 
 
