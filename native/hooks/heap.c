@@ -87,6 +87,32 @@ static PyObject* heap_dump(PyObject* Py_UNUSED(module), PyObject* args) {
               : NULL;
 }
 
+static int append_function(PyObject* list, size_t number,
+                           struct st_heap_function_total total) {
+  PyObject* row =
+      Py_BuildValue("(nKK)", (Py_ssize_t)number, (unsigned long long)total.live,
+                    (unsigned long long)total.allocated);
+  int result = row ? PyList_Append(list, row) : -1;
+  Py_XDECREF(row);
+  return result;
+}
+
+static PyObject* heap_functions(PyObject* Py_UNUSED(module), PyObject* least) {
+  unsigned long long bytes = PyLong_AsUnsignedLongLong(least);
+  if (bytes == (unsigned long long)-1 && PyErr_Occurred())
+    return NULL;
+  size_t count;
+  struct st_heap_function_total* totals = st_heap_hooks_functions(&count);
+  if (!totals)
+    return PyErr_NoMemory();
+  PyObject* list = PyList_New(0);
+  for (size_t i = 0; list && i < count; i++)
+    if (totals[i].allocated >= bytes && append_function(list, i + 1, totals[i]))
+      Py_CLEAR(list);
+  free(totals);
+  return list;
+}
+
 static PyObject* heap_stats(PyObject* Py_UNUSED(module),
                             PyObject* Py_UNUSED(unused)) {
   struct st_heap_stats s = st_heap_hooks_stats();
@@ -162,6 +188,9 @@ static PyMethodDef kFunctions[] = {
      "at the maximum, samples at the maximum) of a stack that has changed "
      "since "
      "the last dump."},
+    {"heap_functions", heap_functions, METH_O,
+     "Return (number, live bytes, bytes allocated) of each function that has "
+     "allocated at least so many bytes, in all heaps."},
     {"heap_stats", heap_stats, METH_NOARGS,
      "Return counts since the start: dropped samples by reason, and sizes."},
     {"heap_stack", heap_stack, METH_O,

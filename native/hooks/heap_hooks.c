@@ -353,6 +353,38 @@ bool st_heap_hooks_dump(uint32_t number, bool everything,
   return true;
 }
 
+/* Returns the number of the function that a stack's innermost call is of. */
+static uint64_t innermost(uint32_t stack) {
+  uint32_t depth;
+  const uint32_t* frames =
+      st_stack_table_frames(heap.stacks.table, stack, &depth);
+  return st_stack_table_frame(heap.stacks.table, frames[depth - 1]).function;
+}
+
+static void add_functions(const struct st_heap* from,
+                          struct st_heap_function_total* totals, size_t room) {
+  for (uint32_t i = 1; i < from->capacity; i++) {
+    const struct st_heap_stack* s = &from->stacks[i];
+    uint64_t function = s->changed ? innermost(i) : 0;
+    if (!function || function > room)
+      continue;
+    totals[function - 1].allocated += s->allocated.bytes;
+    totals[function - 1].live += s->allocated.bytes - s->freed.bytes;
+  }
+}
+
+struct st_heap_function_total* st_heap_hooks_functions(size_t* count) {
+  lock();
+  *count = heap.running ? heap.stacks.function_count : 0;
+  unlock();
+  struct st_heap_function_total* totals = calloc(*count + 1, sizeof *totals);
+  lock();
+  for (int i = 0; totals && heap.running && i < ST_HEAPS; i++)
+    add_functions(&heap.profile.heaps[i], totals, *count);
+  unlock();
+  return totals;
+}
+
 bool st_heap_hooks_leave_out(bool leave_out) {
   bool before = thread.left_out;
   thread.left_out = leave_out;

@@ -62,6 +62,11 @@ bool st_heap_hooks_running(void);
  * `everything`.  Returns false when out of memory. */
 bool st_heap_hooks_dump(uint32_t heap, bool everything,
                         struct st_heap_dump* dump);
+/* Returns the totals of functions, over all heaps, by number - 1: of the stacks
+ * whose innermost call is theirs.  To be freed; NULL when out of memory. */
+struct st_heap_function_total {
+  uint64_t allocated, live; /* Bytes. */
+} * st_heap_hooks_functions(size_t* count);
 struct st_heap_stats st_heap_hooks_stats(void);
 
 /* Sets whether allocations of the calling thread are left out: those of the

@@ -356,6 +356,13 @@ def heap_dump(
         the maximum of the heap, samples at it). All but the last two are since the start.
     """
 
+def heap_functions(least: int, /) -> list[tuple[int, int, int]]:
+    """Return (number, live bytes, bytes allocated since the start) of functions, over all heaps.
+
+    Args:
+        least: How many bytes a function has allocated at least, itself.
+    """
+
 def object_graph(fd: int, max_objects: int, time_ns: int, /) -> int:
     """Start a copy of this process that writes its objects into a pipe.
 

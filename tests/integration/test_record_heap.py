@@ -109,6 +109,35 @@ def test_record_of_the_maximum_shows_what_was_held_then(oracle: Any, tmp_path: P
     assert not any("low" in name for name in functions)
 
 
+COUNTERS = """
+select t.name, count(*), min(c.value), max(c.value), sum(c.ts > s.ts)
+from counter c join process_counter_track t on t.id = c.track_id join process using (upid),
+(select ts from slice where name like 'churn%' order by ts limit 1) s
+where process.pid is not null and t.name like '% by %(busy.py)' group by 1
+"""
+
+
+def test_functions_that_hold_and_allocate_most_have_counters(oracle: Any, tmp_path: Path) -> None:
+    script = tmp_path / "busy.py"
+    script.write_text(
+        "import time\nkept = []\n"
+        "def hold():\n    kept.extend(map(bytes, [1000] * 6144))\n"
+        "def churn():\n    for _ in range(40): list(map(bytes, [1000] * 1000))\n"
+        # sleep: the counters are looked at twice a second.
+        "hold()\ntime.sleep(0.8)\nchurn()\ntime.sleep(0.8)\n"
+    )
+    run = record(tmp_path / "t.pftrace", "--heap=4k", str(script))
+    assert run.status == 0
+    loaded = check_trace(oracle, run.trace)
+    counters = {name: values for name, *values in loaded.query(COUNTERS)}
+    _, _, most, _ = counters["held by hold (busy.py)"]
+    assert abs(most - 6 * MB) < 0.7 * MB
+    looks, least, _, after = counters["allocated by churn (busy.py)"]
+    assert looks == after >= 2
+    assert least == 0  # A rate while it ran, and then 0.
+    assert counters.get("held by churn (busy.py)", [0, 0, 0])[2] < MB
+
+
 CONNECTED = """
 import stretto
 stretto.connect()

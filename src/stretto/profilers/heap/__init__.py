@@ -3,6 +3,7 @@
     source.py                the data source `python.heap`: one profile per process
     dumps.py                 dumps of the profile, as packets of a trace
     stacks.py                the interned data of the dumps
+    function_counters.py     counter tracks of the functions that hold or allocate most
     object_graph.py          the data source `python.object_graph`: objects, and who holds them
     selected_processes.py    which processes the config of both names
 

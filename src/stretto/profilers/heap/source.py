@@ -10,6 +10,8 @@ Its config is Perfetto's HeapprofdConfig, as for the data source `android.heappr
     adaptive_sampling_max_sampling_interval_bytes
                                     how far the interval may double; default 64 times
 
+Functions that hold or allocate most memory have counter tracks (`function_counters.py`).
+
 Dumps are written at the end, in intervals, when a consumer asks for a flush or a snapshot, and when
 the program calls `stretto.profilers.heap.dump()`. Periodic flushes of a service write no dump: they
 come twice a second.
@@ -29,8 +31,11 @@ from stretto.profilers.heap.selected_processes import is_selected
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from stretto.client.timer import Timer
     from stretto.profilers.heap.dumps import Dumps
+    from stretto.profilers.heap.function_counters import FunctionCounters
     from stretto.protos.config import HeapprofdConfig
 
 DEFAULT_INTERVAL = 65_536
@@ -50,7 +55,8 @@ class HeapProfile(stretto.DataSource):
     buffer_exhausted_policy = _native.STALL_THEN_DROP
 
     _dumps: Dumps | None = None
-    _timer: Timer | None = None
+    _counters: FunctionCounters | None = None
+    _timers: Sequence[Timer] = ()
     _profiles = False
 
     def on_start(self) -> None:
@@ -67,15 +73,25 @@ class HeapProfile(stretto.DataSource):
             self._dumps.reject()
             self._dumps = None
             return
+        self._start_counters()
         times = config.continuous_dump_config
         if times is not None and times.dump_interval_ms and not config.dump_at_max:
-            self._start_timer(times.dump_phase_ms, times.dump_interval_ms)
+            self._start_timer(self.dump, times.dump_phase_ms / 1000, times.dump_interval_ms / 1000)
 
-    def _start_timer(self, phase_ms: int, interval_ms: int) -> None:
+    def _start_counters(self) -> None:
+        from stretto.profilers.heap.function_counters import PERIOD_S, FunctionCounters
+
+        self._counters = FunctionCounters(self.write)
+        self._start_timer(self._counters.look, 0, PERIOD_S)
+
+    def _start_timer(
+        self, function: Callable[[], object], phase_s: float, interval_s: float
+    ) -> None:
         from stretto.client.timer import Timer
 
-        self._timer = Timer(self.dump, phase_ms / 1000, interval_ms / 1000)
-        self._timer.start()
+        timer = Timer(function, phase_s, interval_s)
+        self._timers = [*self._timers, timer]
+        timer.start()
 
     def _writer_of_a_heap(self) -> _native.TraceWriter:
         return _native.TraceWriter(self.arbiter, self.target_buffer, self.buffer_exhausted_policy)
@@ -94,12 +110,17 @@ class HeapProfile(stretto.DataSource):
         """Write everything in the next dump: the service may have overwritten the last ones."""
         if self._dumps is not None:
             self._dumps.clear()
+        if self._counters is not None:
+            self._counters.clear()
 
     def on_stop(self) -> None:
         """Write the last dump, and stop sampling."""
-        if self._timer is not None:
-            self._timer.stop()
-            self._timer = None
+        for timer in self._timers:
+            timer.stop()
+        self._timers = ()
+        if self._counters is not None:
+            self._counters.look()
+            self._counters = None
         if self._dumps is not None:
             self._dumps.write(at_end=True)
             self._dumps = None
@@ -107,10 +128,10 @@ class HeapProfile(stretto.DataSource):
 
     def forget(self) -> None:
         """Drop the parent's samples in the child of a fork."""
-        if self._timer is not None:
-            self._timer.forget()
-            self._timer = None
-        self._dumps = None
+        for timer in self._timers:
+            timer.forget()
+        self._timers = ()
+        self._dumps = self._counters = None
         self._stop_sampling()
         super().forget()
 
