@@ -257,12 +257,16 @@ static void add_first(struct st_importer* m, const struct st_event* e,
 }
 
 void st_parse_event_args(struct st_importer* m, const struct st_event* e,
-                         uint32_t utid, struct st_arg_list* args) {
+                         uint32_t utid, const int64_t* source_id,
+                         struct st_arg_list* args) {
   struct st_decoder d;
   struct st_field f;
   st_decoder_init(&d, e->data, e->size);
   while (st_decoder_next(&d, &f))
     add_first(m, e, utid, f, args);
+  if (source_id)
+    st_arg_add_int(args, st_intern(&m->storage, "legacy_trace_source_id"),
+                   ST_ARG_INT, *source_id);
   st_parse_event_fields(m, e, args);
   st_decoder_init(&d, e->data, e->size);
   while (st_decoder_next(&d, &f)) {

@@ -3,30 +3,12 @@
 #include <string.h>
 
 #include "core/fields.h"
-#include "importer.h"
+#include "parsed_event.h"
 
 #define FIELD(name) ST_FIELD_TRACK_EVENT_##name
-#define LEGACY(name) ST_FIELD_TRACK_EVENT_LEGACY_EVENT_##name
 #define TYPE(name) ST_ENUM_TRACK_EVENT_TYPE_##name
 
-/* A track event while it is parsed. */
-struct parsed {
-  const struct st_event* event;
-  st_string category, name;
-  uint32_t categories;
-  uint64_t type, track_uuid, name_iid;
-  bool has_track, has_flows, has_terminating, has_legacy, is_thread_track;
-  /* The legacy fields. */
-  uint64_t phase, scope, bind_id, direction, legacy_name_iid;
-  int64_t duration_us;
-  uint64_t id;
-  bool has_id, binds_enclosing;
-  /* Where the event belongs. */
-  uint32_t row, utid, passthrough; /* ST_NO_ROW if none. */
-  struct st_thread_counts counts;
-};
-
-static void add_category(struct st_importer* m, struct parsed* p,
+static void add_category(struct st_importer* m, struct st_parsed_event* p,
                          st_string category) {
   if (!category)
     return;
@@ -45,7 +27,7 @@ static void add_category(struct st_importer* m, struct parsed* p,
   p->category = st_string_add(pool, joined, a + b + 1);
 }
 
-static void read_category_iids(struct st_importer* m, struct parsed* p,
+static void read_category_iids(struct st_importer* m, struct st_parsed_event* p,
                                struct st_field f) {
   const uint8_t *at = f.data, *end = f.data + f.size;
   uint64_t iid = f.value;
@@ -66,47 +48,7 @@ static void read_category_iids(struct st_importer* m, struct parsed* p,
   }
 }
 
-static void read_legacy(struct parsed* p, struct st_field legacy) {
-  struct st_decoder d;
-  struct st_field f;
-  p->has_legacy = true;
-  st_decoder_init(&d, legacy.data, legacy.size);
-  while (st_decoder_next(&d, &f)) {
-    switch (f.number) {
-      case LEGACY(NAME_IID):
-        p->legacy_name_iid = f.value;
-        break;
-      case LEGACY(PHASE):
-        p->phase = f.value;
-        break;
-      case LEGACY(DURATION_US):
-        p->duration_us = (int64_t)f.value;
-        break;
-      case LEGACY(UNSCOPED_ID):
-      case LEGACY(LOCAL_ID):
-      case LEGACY(GLOBAL_ID):
-        p->id = f.value;
-        p->has_id = true;
-        break;
-      case LEGACY(BIND_TO_ENCLOSING):
-        p->binds_enclosing = f.value != 0;
-        break;
-      case LEGACY(BIND_ID):
-        p->bind_id = f.value;
-        break;
-      case LEGACY(FLOW_DIRECTION):
-        p->direction = f.value;
-        break;
-      case LEGACY(INSTANT_EVENT_SCOPE):
-        p->scope = f.value;
-        break;
-      default:
-        break;
-    }
-  }
-}
-
-static void read_field(struct st_importer* m, struct parsed* p,
+static void read_field(struct st_importer* m, struct st_parsed_event* p,
                        struct st_field f) {
   switch (f.number) {
     case FIELD(CATEGORY_IIDS):
@@ -150,7 +92,7 @@ static void read_field(struct st_importer* m, struct parsed* p,
       break;
     case FIELD(LEGACY_EVENT):
       if (f.data)
-        read_legacy(p, f);
+        st_legacy_read(&p->legacy, f);
       break;
     default:
       break;
@@ -158,8 +100,8 @@ static void read_field(struct st_importer* m, struct parsed* p,
 }
 
 /* Names the event's only category by its iid, which is unknown. */
-static void name_unknown_category(struct st_importer* m, struct parsed* p,
-                                  uint64_t iid) {
+static void name_unknown_category(struct st_importer* m,
+                                  struct st_parsed_event* p, uint64_t iid) {
   char text[40];
   size_t size = 0;
   char digits[24];
@@ -175,7 +117,7 @@ static void name_unknown_category(struct st_importer* m, struct parsed* p,
   p->category = st_string_add(&m->storage.strings, text, size);
 }
 
-static void read_event(struct st_importer* m, struct parsed* p) {
+static void read_event(struct st_importer* m, struct st_parsed_event* p) {
   struct st_decoder d;
   struct st_field f;
   uint64_t iids = 0, strings = 0, iid = 0;
@@ -190,7 +132,7 @@ static void read_event(struct st_importer* m, struct parsed* p) {
   }
   if (iids == 1 && !strings && !p->category)
     name_unknown_category(m, p, iid);
-  uint64_t name = p->name_iid ? p->name_iid : p->legacy_name_iid;
+  uint64_t name = p->name_iid ? p->name_iid : p->legacy.name_iid;
   if (name)
     p->name = st_interned_text(&m->sequences, p->event->generation,
                                ST_FIELD_INTERNED_DATA_EVENT_NAMES, name);
@@ -205,7 +147,7 @@ static uint32_t sequence_thread(struct st_importer* m,
              : ST_NO_ROW;
 }
 
-static enum st_use use_of(const struct parsed* p) {
+static enum st_use use_of(const struct st_parsed_event* p) {
   switch (p->type) {
     case TYPE(SLICE_BEGIN):
       return ST_USE_BEGIN;
@@ -218,24 +160,49 @@ static enum st_use use_of(const struct parsed* p) {
   }
 }
 
-/* Finds the thread or process of the event.  Returns false if the track has
- * invalid ancestors. */
-static bool find_owner(struct st_importer* m, struct parsed* p) {
+/* Returns whether an event without a track belongs to the thread of its
+ * sequence, or to one that its legacy fields name. */
+static bool names_thread(const struct st_parsed_event* p, bool has_thread) {
+  const struct st_legacy_event* l = &p->legacy;
+  return l->has_pid ||
+         (has_thread && (l->has_tid || !p->has_track || !p->type));
+}
+
+/* Returns false for the ids of the idle thread. */
+static bool find_named_thread(struct st_importer* m, struct st_parsed_event* p,
+                              const struct st_sequence* sequence) {
+  const struct st_legacy_event* l = &p->legacy;
+  int64_t pid = l->has_pid ? l->pid : sequence->pid;
+  int64_t tid = l->has_pid ? st_sandboxed_tid(-1, pid) : sequence->tid;
+  bool is_sandboxed = sequence->tid > UINT32_MAX;
+  if (l->has_tid)
+    tid = is_sandboxed ? st_sandboxed_tid(l->tid, pid) : l->tid;
+  if ((l->has_pid || l->has_tid) && (!pid || !tid))
+    return false;
+  p->utid = st_thread_get(&m->processes, tid, pid);
+  p->upid = m->processes.threads.data[p->utid].upid;
+  p->is_thread_track = true;
+  return true;
+}
+
+/* Finds the thread or process of the event.  Returns false if its ids are
+ * invalid, or the ancestors of its track. */
+static bool find_owner(struct st_importer* m, struct st_parsed_event* p) {
   const struct st_generation* g =
       &m->sequences.generations.data[p->event->generation];
   const struct st_sequence* sequence =
       &m->sequences.sequences.data[g->sequence];
   uint64_t uuid = p->has_track ? p->track_uuid : g->defaults.track_uuid;
-  if (!uuid && sequence->has_thread && (!p->has_track || !p->type)) {
-    p->utid = sequence_thread(m, sequence);
-    p->is_thread_track = true;
-    return true;
-  }
+  if (!uuid && names_thread(p, sequence->has_thread))
+    return find_named_thread(m, p, sequence);
   struct st_track* track = st_tracks_resolve(&m->tracks, uuid);
   if (!track)
     return false;
+  if (track->scope == ST_SCOPE_PROCESS)
+    p->upid = track->owner;
   if (track->scope == ST_SCOPE_THREAD) {
     p->utid = track->owner;
+    p->upid = m->processes.threads.data[p->utid].upid;
   } else if (uuid) {
     uint32_t utid = sequence_thread(m, sequence);
     if (utid != ST_NO_ROW &&
@@ -247,12 +214,11 @@ static bool find_owner(struct st_importer* m, struct parsed* p) {
   return true;
 }
 
-/* Finds or adds the row of the event's track.  The rows of the event's counters
- * come first. */
-static void find_row(struct st_importer* m, struct parsed* p) {
+void st_event_find_row(struct st_importer* m, struct st_parsed_event* p,
+                       enum st_use use) {
   p->row = p->is_thread_track
                ? st_tracks_thread_row(&m->tracks, p->utid)
-               : st_tracks_row(&m->tracks, p->track_uuid, use_of(p), p->name);
+               : st_tracks_row(&m->tracks, p->track_uuid, use, p->name);
 }
 
 uint32_t st_add_counter(struct st_importer* m, int64_t ts, uint32_t row,
@@ -267,7 +233,8 @@ uint32_t st_add_counter(struct st_importer* m, int64_t ts, uint32_t row,
   return st_table_add(t, cells);
 }
 
-static void add_thread_counter(struct st_importer* m, const struct parsed* p,
+static void add_thread_counter(struct st_importer* m,
+                               const struct st_parsed_event* p,
                                const char* type, const char* name,
                                double value) {
   struct st_fixed_track f = {.type = type,
@@ -278,7 +245,8 @@ static void add_thread_counter(struct st_importer* m, const struct parsed* p,
 }
 
 /* Adds the event's thread time and instruction count as counter values. */
-static void add_legacy_counters(struct st_importer* m, const struct parsed* p) {
+static void add_legacy_counters(struct st_importer* m,
+                                const struct st_parsed_event* p) {
   if (p->utid == ST_NO_ROW)
     return;
   if (p->counts.has_time)
@@ -295,7 +263,8 @@ static int64_t to_int(double value) {
 
 /* Adds the extra counters of the event.  Counters of the thread's clocks are
  * also stored in the event's slice. */
-static void add_extra_counters(struct st_importer* m, struct parsed* p) {
+static void add_extra_counters(struct st_importer* m,
+                               struct st_parsed_event* p) {
   const double* values = st_event_tail(p->event);
   uint32_t count = values ? (uint32_t)values[1] : 0;
   for (uint32_t i = 0; i < count; i++) {
@@ -319,7 +288,7 @@ static void add_extra_counters(struct st_importer* m, struct parsed* p) {
 }
 
 /* Continues the event's flows in its slice; ends them if `terminating`. */
-static void add_flows(struct st_importer* m, const struct parsed* p,
+static void add_flows(struct st_importer* m, const struct st_parsed_event* p,
                       uint32_t slice, bool terminating) {
   uint32_t field = terminating
                        ? (p->has_terminating ? FIELD(TERMINATING_FLOW_IDS)
@@ -347,31 +316,16 @@ static void add_flows(struct st_importer* m, const struct parsed* p,
   }
 }
 
-static void add_legacy_flow(struct st_importer* m, const struct parsed* p,
-                            uint32_t slice) {
-  if (!p->bind_id)
-    return;
-  if (p->direction == ST_ENUM_TRACK_EVENT_LEGACY_EVENT_FLOW_IN)
-    st_flow_end(&m->flows, p->bind_id, slice);
-  else if (p->direction)
-    st_flow_continue(&m->flows, p->bind_id, slice);
-}
-
-static void add_all_flows(struct st_importer* m, const struct parsed* p,
-                          uint32_t slice) {
+static void add_all_flows(struct st_importer* m,
+                          const struct st_parsed_event* p, uint32_t slice) {
+  st_legacy_add_flow(m, p, slice);
   add_flows(m, p, slice, false);
   add_flows(m, p, slice, true);
-  add_legacy_flow(m, p, slice);
 }
 
-static void add_args(struct st_importer* m, const struct parsed* p,
-                     struct st_arg_list* args) {
-  st_parse_event_args(m, p->event, p->utid, args);
-  if (!p->type && p->phase == 'R')
-    st_arg_add_text(args, st_intern(&m->storage, "legacy_event.phase"),
-                    st_intern(&m->storage, "R"));
-  if (p->passthrough == ST_NO_ROW)
-    return;
+static void add_passthrough(struct st_importer* m,
+                            const struct st_parsed_event* p,
+                            struct st_arg_list* args) {
   st_string key = st_intern(&m->storage, "legacy_event.passthrough_utid");
   for (uint32_t i = 0; i < args->args.size; i++) {
     if (args->args.data[i].key == key)
@@ -380,7 +334,19 @@ static void add_args(struct st_importer* m, const struct parsed* p,
   st_arg_add_int(args, key, ST_ARG_UINT, p->passthrough);
 }
 
-static void begin_slice(struct st_importer* m, struct parsed* p, int64_t dur) {
+static void add_args(struct st_importer* m, const struct st_parsed_event* p,
+                     struct st_arg_list* args) {
+  st_parse_event_args(m, p->event, p->utid, p->source_id, args);
+  if (p->passthrough != ST_NO_ROW)
+    add_passthrough(m, p, args);
+  char phase = p->type ? 0 : (char)p->legacy.phase;
+  if (phase && strchr("RSTp", phase))
+    st_arg_add_text(args, st_intern(&m->storage, "legacy_event.phase"),
+                    st_string_add(&m->storage.strings, &phase, 1));
+}
+
+void st_event_begin_slice(struct st_importer* m, struct st_parsed_event* p,
+                          int64_t dur) {
   struct st_arg_list* args;
   struct st_arg_list none = {0};
   uint32_t row = st_slice_begin(&m->slices, p->row, p->event->ts, dur,
@@ -394,7 +360,7 @@ static void begin_slice(struct st_importer* m, struct parsed* p, int64_t dur) {
   add_all_flows(m, p, row);
 }
 
-static void end_slice(struct st_importer* m, struct parsed* p) {
+void st_event_end_slice(struct st_importer* m, struct st_parsed_event* p) {
   struct st_arg_list* args;
   uint32_t row = st_slice_end(&m->slices, p->row, p->event->ts, p->category,
                               p->name, &args, p->counts);
@@ -405,7 +371,8 @@ static void end_slice(struct st_importer* m, struct parsed* p) {
   st_slice_closed(&m->slices, p->row, row);
 }
 
-static void add_counter_event(struct st_importer* m, struct parsed* p) {
+static void add_counter_event(struct st_importer* m,
+                              struct st_parsed_event* p) {
   const double* values = st_event_tail(p->event);
   uint32_t row = st_add_counter(m, p->event->ts, p->row, values[0]);
   struct st_arg_list args = {0};
@@ -417,91 +384,39 @@ static void add_counter_event(struct st_importer* m, struct parsed* p) {
   st_arg_list_free(&args);
 }
 
-/* Converts a duration to ns, cut so that the slice ends at a valid time. */
-static int64_t duration_ns(int64_t ts, int64_t us) {
-  int64_t limit = INT64_MAX - ts;
-  if (us < 0)
-    return 0;
-  return us > limit / 1000 ? limit : us * 1000;
-}
-
-/* Parses a flow that consists of events of its own. */
-static void parse_flow(struct st_importer* m, const struct parsed* p) {
-  if (!p->has_id) {
-    m->flows.invalid_ids++;
-    return;
-  }
-  uint64_t id = st_flow_of_event(&m->flows, p->id, p->category, p->name);
-  uint32_t slice = st_slice_top(&m->slices, p->row);
-  if (p->phase == 's')
-    st_flow_begin_on_track(&m->flows, id, slice);
-  else if (p->phase == 't')
-    st_flow_step_on_track(&m->flows, id, slice);
-  else if (p->binds_enclosing)
-    st_flow_end_on_track(&m->flows, id, slice);
-  else
-    st_flow_end_at_next(&m->flows, id, p->row);
-}
-
-/* Parses an event that has a phase instead of a type. */
-static void parse_legacy(struct st_importer* m, struct parsed* p) {
-  bool is_thread =
-      p->scope == ST_ENUM_TRACK_EVENT_LEGACY_EVENT_SCOPE_UNSPECIFIED ||
-      p->scope == ST_ENUM_TRACK_EVENT_LEGACY_EVENT_SCOPE_THREAD;
-  if (!p->phase) {
-    m->counts.parser_errors++;
-    return;
-  }
-  if (p->phase == 's' || p->phase == 't' || p->phase == 'f') {
-    find_row(m, p);
-    parse_flow(m, p);
-    return;
-  }
-  if (p->phase > 127 || !strchr("BEXiIR", (int)p->phase) ||
-      (strchr("iI", (int)p->phase) && !is_thread)) {
-    m->counts.unread_events++;
-    return;
-  }
-  find_row(m, p);
-  if (p->phase == 'E')
-    end_slice(m, p);
-  else if (p->phase == 'B')
-    begin_slice(m, p, -1);
-  else
-    begin_slice(
-        m, p, p->phase == 'X' ? duration_ns(p->event->ts, p->duration_us) : 0);
-}
-
 void st_parse_event(struct st_importer* m, const struct st_event* e) {
-  struct parsed p = {.event = e, .utid = ST_NO_ROW, .passthrough = ST_NO_ROW};
+  struct st_parsed_event p = {.event = e,
+                              .utid = ST_NO_ROW,
+                              .upid = ST_NO_ROW,
+                              .passthrough = ST_NO_ROW};
   m->tracks.file = st_sequences_file(&m->sequences, e->generation);
   read_event(m, &p);
   if (p.type > TYPE(COUNTER)) {
     m->counts.unread_events++;
     return;
   }
-  if (!find_owner(m, &p)) {
+  if (!find_owner(m, &p) || !st_legacy_find_owner(&p)) {
     m->counts.parser_errors++;
     return;
   }
   add_legacy_counters(m, &p);
   add_extra_counters(m, &p);
   if (p.type)
-    find_row(m, &p);
+    st_event_find_row(m, &p, use_of(&p));
   switch (p.type) {
     case TYPE(SLICE_BEGIN):
-      begin_slice(m, &p, -1);
+      st_event_begin_slice(m, &p, -1);
       break;
     case TYPE(SLICE_END):
-      end_slice(m, &p);
+      st_event_end_slice(m, &p);
       break;
     case TYPE(INSTANT):
-      begin_slice(m, &p, 0);
+      st_event_begin_slice(m, &p, 0);
       break;
     case TYPE(COUNTER):
       add_counter_event(m, &p);
       break;
     default:
-      parse_legacy(m, &p);
+      st_legacy_parse(m, &p);
   }
 }

@@ -213,7 +213,7 @@ void st_importer_free(struct st_importer* m) {
   st_json_reader_free(&m->json.reader);
   free(m->systrace.line.data);
   st_path_free(&m->json.path);
-  st_map_free(&m->json.first_names);
+  st_map_free(&m->async_tracks.first_names);
   free(m->json.counters.data);
   free(m->deferred.data);
   free(m);

@@ -45,6 +45,7 @@
 #include <stdatomic.h>
 
 #include "arg_path.h"
+#include "async_tracks.h"
 #include "clocks.h"
 #include "core/decoder.h"
 #include "core/tokenizer.h"
@@ -107,6 +108,7 @@ struct st_importer {
   struct st_sequences sequences;
   struct st_processes processes;
   struct st_tracks tracks;
+  struct st_async_tracks async_tracks;
   struct st_slices slices;
   struct st_flows flows;
   struct st_counts counts;
@@ -174,10 +176,11 @@ void st_read_event(struct st_importer* m, uint32_t sequence, const int64_t* ts,
                    const uint8_t* data, size_t size);
 /* Parses a track event: events.c. */
 void st_parse_event(struct st_importer* m, const struct st_event* e);
-/* Adds the arguments of a track event; utid is its thread, or ST_NO_ROW:
- * event_args.c. */
+/* Adds the arguments of a track event; utid is its thread, or ST_NO_ROW.
+ * source_id is the id of an asynchronous slice, or NULL: event_args.c. */
 void st_parse_event_args(struct st_importer* m, const struct st_event* e,
-                         uint32_t utid, struct st_arg_list* args);
+                         uint32_t utid, const int64_t* source_id,
+                         struct st_arg_list* args);
 /* Adds the arguments of a debug annotation: annotations.c. */
 void st_parse_annotation(struct st_importer* m, uint32_t generation,
                          struct st_field annotation, struct st_arg_list* args);

@@ -181,40 +181,17 @@ static uint64_t hash_id(struct st_importer* m, const struct parsed* p,
   return st_mix(st_mix(p->category ^ (uint64_t)id.is_text << 40) ^ number);
 }
 
-/* Returns the row of an asynchronous slice's track.  Slices with the same id
- * share a track, which is named after the first of them. */
+/* Returns the row of an asynchronous slice's track. */
 static uint32_t async_track(struct st_importer* m, const struct parsed* p,
-                            uint64_t cookie, bool is_local) {
-  uint32_t upid = st_process_get(&m->processes, p->pid);
-  uint32_t* known = st_map_at(&m->json.first_names,
-                              is_local ? st_mix(cookie ^ upid) + 1 : cookie);
-  if (!*known)
-    *known = p->name + 1;
-  struct st_arg_list source = {0};
-  struct st_storage* s = &m->storage;
-  struct st_dimension scope = {"scope", .is_text = true};
-  struct st_dimension name = {"name", .text = *known - 1, .is_text = true};
-  struct st_fixed_track f = {.type = is_local ? "legacy_async_process_slice"
-                                              : "legacy_async_global_slice",
-                             .name = p->name,
-                             .source = &source,
-                             .dimensions = {scope, name}};
-  if (is_local) {
-    f.dimensions[0] = (struct st_dimension){"upid", .number = upid};
-    f.dimensions[1] = scope;
-    f.dimensions[2] = name;
-  }
-  st_arg_add_text(&source, st_intern(s, "source"), st_intern(s, "chrome"));
-  st_arg_add_int(&source, st_intern(s, "trace_id_is_process_scoped"),
-                 ST_ARG_BOOL, is_local);
-  st_arg_add_int(&source, st_intern(s, "upid"), ST_ARG_UINT, upid);
-  st_arg_add_text(&source, st_intern(s, "source_scope"), 0);
-  uint32_t row = st_tracks_async_row(&m->tracks, &f, cookie,
-                                     p->e.phase == 'b'   ? ST_USE_BEGIN
-                                     : p->e.phase == 'e' ? ST_USE_END
-                                                         : ST_USE_INSTANT);
-  st_arg_list_free(&source);
-  return row;
+                            uint64_t id, bool is_local) {
+  struct st_async_slice slice = {.id = id,
+                                 .is_local = is_local,
+                                 .upid = st_process_get(&m->processes, p->pid),
+                                 .name = p->name};
+  return st_async_track_row(&m->async_tracks, &m->tracks, &slice,
+                            p->e.phase == 'b'   ? ST_USE_BEGIN
+                            : p->e.phase == 'e' ? ST_USE_END
+                                                : ST_USE_INSTANT);
 }
 
 static void parse_async(struct st_importer* m, const struct parsed* p) {

@@ -18,7 +18,6 @@ struct st_json_import {
   struct st_json_reader reader;
   struct st_arg_path path; /* Of the arguments that are added. */
   ST_ARRAY(struct st_json_counter) counters;
-  struct st_map first_names; /* Asynchronous slices: id to first name + 1. */
   /* Events that can't be read, and events or values that can't be imported. */
   uint64_t invalid, unusable;
 };

@@ -192,12 +192,12 @@ static void queue_with_state(struct st_importer* m, int64_t ts, uint32_t index,
                       &generation, sizeof generation);
 }
 
-/* Sets the pid, tid and time of a sequence. */
+/* Sets the pid, tid and time of a sequence whose state is known. */
 static void set_thread(struct st_importer* m, struct st_field thread,
                        uint32_t index) {
   struct st_sequence* sequence = &m->sequences.sequences.data[index];
   struct st_field f[ST_FIELD_THREAD_DESCRIPTOR_REFERENCE_TIMESTAMP_US + 1];
-  if (!thread.data)
+  if (!thread.data || !sequence->is_valid)
     return;
   st_message_read(thread, f, sizeof f / sizeof *f);
   sequence->has_thread = true;
@@ -220,6 +220,10 @@ static void route_content(struct st_importer* m, const struct packet* p,
       queue_with_state(m, ts, index, p->content);
       break;
     case FIELD(THREAD_DESCRIPTOR):
+      if (!m->sequences.sequences.data[index].is_valid) {
+        m->counts.skipped_packets++;
+        return;
+      }
       set_thread(m, p->content, index);
       queue_packet(m, ts, p->content);
       break;

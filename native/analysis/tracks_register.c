@@ -251,7 +251,8 @@ bool st_tracks_register(struct st_tracks* t, uint32_t sequence,
   struct st_track* first = &t->tracks.data[*index - 1];
   if (!is_same(first, &track))
     return false;
-  if (track.name)
+  /* The first name stays, as slices are merged by it. */
+  if (track.name && (!first->name || track.merge == ST_MERGE_NONE))
     first->name = track.name;
   return true;
 }
