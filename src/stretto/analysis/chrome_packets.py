@@ -14,6 +14,7 @@ about as large as the file.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ from stretto.analysis.fxt import format as fxt
 from stretto.analysis.fxt.outcome import Outcome
 from stretto.analysis.fxt.packet_writer import PacketWriter
 from stretto.analysis.track_events import BEGIN, END, INSTANT
+from stretto.base.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
     Argument = tuple[str, int, float | str | None]
 
 _READ_BYTES = 1 << 20
+_PACKETS_START = re.compile(rb'\s*\{\s*"packet"\s*:')
+_EVENTS = b'"traceEvents"'
 _PROCESS, _THREAD, _TRACK = 1 << 32, 2 << 32, 3 << 32
 """The uuids of tracks are these plus upid, utid and the number of the track."""
 _OWN_TRACKS = {
@@ -54,8 +58,12 @@ _LOSSES = {
 
 
 def is_chrome_json(start: bytes) -> bool:
-    """Whether JSON that begins like this is Chrome's: an array, or an object with its events."""
-    return start.lstrip().startswith(b"[") or b'"traceEvents"' in start
+    """Whether JSON that begins like this can be Chrome's: an array, or an object.
+
+    The events of an object may come after members of any length. Only JSON of packets begins with
+    `packet`.
+    """
+    return _PACKETS_START.match(start) is None
 
 
 def import_chrome(file: BinaryIO, write: Callable[[bytes], object]) -> Outcome:
@@ -67,14 +75,32 @@ def import_chrome(file: BinaryIO, write: Callable[[bytes], object]) -> Outcome:
 
     Returns:
         Counts of what was written and of what was left out.
+
+    Raises:
+        ConfigError: It is an object without `traceEvents`.
     """
     from stretto import _native  # Other conversions work without the native part.
 
     importer = _native.TraceImporter(lambda data: data)
+    has_events = _feed(importer, file)
+    importer.finish()
+    if not has_events:
+        raise ConfigError(
+            'this is no trace: JSON begins with {"packet":[ or with [, or is an object with '
+            '"traceEvents"'
+        )
+    return _Conversion(importer, write).run()
+
+
+def _feed(importer: Any, file: BinaryIO) -> bool:
+    """Feed a file to the importer; return whether it is an array, or has the member of events."""
+    has_events, before = False, b""
     while piece := file.read(_READ_BYTES):
         importer.feed(piece)
-    importer.finish()
-    return _Conversion(importer, write).run()
+        is_array = not before and piece.lstrip().startswith(b"[")
+        has_events = has_events or is_array or _EVENTS in before + piece
+        before = (before + piece[-len(_EVENTS) :])[-len(_EVENTS) :]
+    return has_events
 
 
 class _Conversion:

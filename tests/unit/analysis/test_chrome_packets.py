@@ -7,10 +7,13 @@ import json
 from collections import Counter
 from typing import Any
 
+import pytest
+
 from stretto.analysis.conversion import convert
 from stretto.analysis.export.lanes import read_arguments, rows_of
 from stretto.analysis.fxt.outcome import Outcome
 from stretto.analysis.trace_tables import import_trace
+from stretto.base.errors import ConfigError
 
 
 def event(ph: str, ts: float, name: str, **more: Any) -> dict[str, Any]:
@@ -108,8 +111,25 @@ def test_losses_are_counted() -> None:
     }
 
 
-def test_object_with_other_members_first_is_recognized() -> None:
-    text = json.dumps({"schemaVersion": 1, "deviceProperties": [{"id": 0}], "traceEvents": EVENTS})
+@pytest.mark.parametrize("size", [0, 100_000], ids=["short", "longer than what is peeked"])
+def test_object_with_other_members_first_is_recognized(size: int) -> None:
+    metadata = {"name": '"packet":[', "command line": "x" * size}
+    text = json.dumps(
+        {"otherData": metadata, "deviceProperties": [{"id": 0}], "traceEvents": EVENTS}
+    )
     packets = io.BytesIO()
     outcome = convert(io.BytesIO(text.encode()), "json", packets.write, "pftrace")
     assert outcome.made["slice"] == 7
+
+
+def test_packets_that_mention_events_are_packets() -> None:
+    text = '{"packet":[{"trackEvent":{"type":"TYPE_INSTANT","name":"\\"traceEvents\\""}}]}'
+    outcome = convert(io.BytesIO(text.encode()), "json", io.BytesIO().write, "pftrace")
+    assert outcome.made == {"packet": 1}
+
+
+@pytest.mark.parametrize("size", [0, 3 << 20], ids=["short", "several pieces"])
+def test_object_without_events_is_an_error(size: int) -> None:
+    text = json.dumps({"otherData": "x" * size})
+    with pytest.raises(ConfigError, match="this is no trace"):
+        convert(io.BytesIO(text.encode()), "json", io.BytesIO().write, "pftrace")
