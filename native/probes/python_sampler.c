@@ -5,7 +5,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "core/wire.h"
 #include "probes/line_table.h"
 #include "probes/python_threads.h"
 
@@ -26,14 +25,6 @@ enum {
   /* The number of threads to look at if the process has used no CPU time. */
   QUIET_THREADS = 8,
   MAX_LINE_TABLE = 1 << 20,
-  MAX_PACKET = 64,
-  PACKET_FIELD = 1,
-  TIMESTAMP_FIELD = 8,
-  SEQUENCE_FIELD = 10,
-  PERF_SAMPLE_FIELD = 66,
-  PID_FIELD = 2,
-  TID_FIELD = 3,
-  CALLSTACK_FIELD = 4,
 };
 
 struct st_python_sampler {
@@ -184,18 +175,15 @@ static int read_stack(struct st_python_sampler* s,
 
 static void write_packet(struct st_python_sampler* s, uint64_t tid,
                          uint32_t stack) {
-  uint8_t sample[MAX_PACKET], packet[MAX_PACKET];
   uint64_t now_us = now_of(CLOCK_BOOTTIME) / 1000;
-  uint8_t* end = st_put_u64_field(sample, PID_FIELD, (uint64_t)s->target.pid);
-  end = st_put_u64_field(end, TID_FIELD, tid);
-  end = st_put_u64_field(end, CALLSTACK_FIELD, stack);
-  uint8_t* at = st_put_u64_field(packet, TIMESTAMP_FIELD, now_us - s->last_us);
-  if (s->config.sequence_id)
-    at = st_put_u64_field(at, SEQUENCE_FIELD, s->config.sequence_id);
-  at =
-      st_put_bytes_field(at, PERF_SAMPLE_FIELD, sample, (size_t)(end - sample));
-  end = st_put_bytes_field(s->packets + s->packet_bytes, PACKET_FIELD, packet,
-                           (size_t)(at - packet));
+  struct st_sample sample = {.form = s->config.form,
+                             .delta_us = now_us - s->last_us,
+                             .sequence_id = s->config.sequence_id,
+                             .pid = (uint32_t)s->target.pid,
+                             .tid = (uint32_t)tid,
+                             .callstack = stack,
+                             .weight_ns = s->config.period_ns};
+  uint8_t* end = st_put_sample_packet(s->packets + s->packet_bytes, &sample);
   s->packet_bytes = (size_t)(end - s->packets);
   s->last_us = now_us;
   s->stats.samples++;
@@ -337,7 +325,7 @@ enum st_run_result st_python_sampler_run(struct st_python_sampler* s,
   uint64_t now = now_of(CLOCK_MONOTONIC), end = now + duration_ns;
   uint64_t report = now + NEW_FRAMES_NS;
   uint32_t known = st_stack_table_frame_count(s->table);
-  size_t room = (size_t)MAX_PACKET * ST_PYTHON_MAX_THREADS;
+  size_t room = (size_t)ST_SAMPLE_PACKET_BYTES * ST_PYTHON_MAX_THREADS;
   if (!s->next_ns)
     s->next_ns = now;
   s->next_ns = skip_missed(s, s->next_ns, now);

@@ -17,10 +17,7 @@
  * A tick is at a random moment of its period.  So a program that repeats itself
  * in a multiple of the period doesn't always show the same part of its work.
  *
- * Each sample is a TracePacket with a PerfSample:
- *
- *   timestamp (us since the previous packet), sequence id,
- *   {pid, tid, callstack}
+ * Each sample is a packet (sample_packet.h).
  *
  * Life cycle: create, then run and take in turns, from one thread at a time;
  * destroy.  The target is neither stopped nor written to.  Memory is bounded:
@@ -33,6 +30,7 @@
 #pragma once
 
 #include "probes/python_target.h"
+#include "probes/sample_packet.h"
 #include "probes/stack_table.h"
 
 enum st_sample_mode { ST_SAMPLE_CPU, ST_SAMPLE_WALL, ST_SAMPLE_GIL };
@@ -47,6 +45,7 @@ struct st_sampler_config {
   /* The time from which the timestamp of the first packet counts:
    * CLOCK_BOOTTIME in us. */
   uint64_t start_us;
+  enum st_sample_form form;
 };
 
 struct st_sampler_stats {

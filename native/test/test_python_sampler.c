@@ -137,7 +137,7 @@ static void set_up(void) {
 
 static struct st_python_sampler* make_sampler(enum st_sample_mode mode) {
   struct st_python_target target = make_target();
-  struct st_sampler_config config = {mode, PERIOD_NS, 9, 0};
+  struct st_sampler_config config = {mode, PERIOD_NS, 9, 0, ST_PERF_SAMPLE};
   return st_python_sampler_create(&target, &config);
 }
 
@@ -335,7 +335,8 @@ static void process_without_an_interpreter_is_reported_as_gone(void) {
   struct st_python_target target = make_target();
   void* page = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   target.heads[0] = address_of(page);
-  struct st_sampler_config config = {ST_SAMPLE_WALL, PERIOD_NS, 9, 0};
+  struct st_sampler_config config = {ST_SAMPLE_WALL, PERIOD_NS, 9, 0,
+                                     ST_PERF_SAMPLE};
   struct st_python_sampler* s = st_python_sampler_create(&target, &config);
   struct seen seen;
   CHECK(!dump(s, &seen));

@@ -1266,6 +1266,7 @@ class PythonSampler:
         period_ns: int,
         sequence_id: int,
         start_us: int,
+        form: int,
     ) -> None:
         """Prepare a sampler.
 
@@ -1278,6 +1279,7 @@ class PythonSampler:
             period_ns: The time between two samples.
             sequence_id: The `trusted_packet_sequence_id` of the packets; 0 for none.
             start_us: The time in us, by CLOCK_BOOTTIME, to which the first timestamp is relative.
+            form: 0 for packets with `perf_sample`, 1 with `stack_sample`.
         """
     def run(self, duration_ns: int, /) -> int:
         """Sample for `duration_ns`, without the GIL.

@@ -16,7 +16,8 @@ from contextlib import contextmanager, suppress
 import pytest
 
 from stretto.profilers.sampling.process import WALL, ProcessError
-from stretto.profilers.sampling.profile import Profile, Settings
+from stretto.profilers.sampling.profile import Profile
+from stretto.profilers.sampling.settings import Settings
 from tests.support.polling import wait_until
 
 pytestmark = pytest.mark.thorough
@@ -133,7 +134,8 @@ def test_program_works_on_while_samplers_attach_and_leave(name: str) -> None:
 SAMPLER = f"""
 import sys
 from stretto.profilers.sampling.process import WALL
-from stretto.profilers.sampling.profile import Profile, Settings
+from stretto.profilers.sampling.profile import Profile
+from stretto.profilers.sampling.settings import Settings
 pid = int(sys.argv[1])
 print("ready", flush=True)
 while True:

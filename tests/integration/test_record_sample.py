@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import re
 import sys
+import zlib
 from pathlib import Path
 
 import pytest
 
 from stretto.cli.main import main
+from stretto.protos.trace import Trace, TracePacket
 from tests.support.recorded import check_trace, record
 
 PROGRAM = """
@@ -48,6 +50,15 @@ join stack_profile_frame f on f.id = c.frame_id group by 1
 """
 
 
+def packets_of(trace: bytes) -> list[TracePacket]:
+    """Return the packets of a trace, also those inside compressed ones."""
+    packets: list[TracePacket] = []
+    for packet in Trace.decode(trace).packet:
+        inner = packet.compressed_packets
+        packets += Trace.decode(zlib.decompress(inner)).packet if inner else [packet]
+    return packets
+
+
 def test_samples_of_the_program_and_its_children_are_beside_its_events(
     oracle, tmp_path: Path
 ) -> None:
@@ -64,6 +75,18 @@ def test_samples_of_the_program_and_its_children_are_beside_its_events(
     assert "parent" not in names
     assert loaded.query("select msg from android_logs") == [("started",)]
     assert "each is 1 ms of CPU time" in run.stderr
+    assert "running in: " in run.stderr
+
+
+def test_stack_samples_take_the_place_of_perf_samples(oracle, tmp_path: Path) -> None:
+    code = "import time\nwhile time.process_time() < 0.5: pass"
+    run = record(tmp_path / "t.pftrace", "--sample", "1000hz", "--stack-samples", "-c", code)
+    assert run.status == 0
+    packets = packets_of(run.trace)
+    samples = [packet.stack_sample for packet in packets if packet.stack_sample]
+    assert len(samples) > 100
+    assert all(sample.callstack_iid or sample.unwind_error for sample in samples)
+    assert not any(packet.perf_sample for packet in packets)
     assert "running in: " in run.stderr
 
 

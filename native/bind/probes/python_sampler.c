@@ -1,7 +1,7 @@
 /* PythonSampler: samples the Python stacks of another process.
  *
  *   sampler = PythonSampler(pid, layout, heads, gil, mode, period_ns,
- *                           sequence_id, start_us)
+ *                           sequence_id, start_us, form)
  *   sampler.run(duration_ns)  samples; returns an st_run_result
  *   sampler.take_frames()     new frames since the last call; a frame is
  *                             (address of code, line)
@@ -48,10 +48,11 @@ static bool gil_of(PyObject* gil, struct st_python_target* target) {
 
 static PyObject* sampler_new(PyTypeObject* type, PyObject* args,
                              PyObject* kwargs) {
-  ST_BIND_SIGNATURE(signature, 8, "PythonSampler", "pid", "layout", "heads",
-                    "gil", "mode", "period_ns", "sequence_id", "start_us");
-  PyObject* in[8];
-  int64_t pid, mode, period, sequence, start;
+  ST_BIND_SIGNATURE(signature, 9, "PythonSampler", "pid", "layout", "heads",
+                    "gil", "mode", "period_ns", "sequence_id", "start_us",
+                    "form");
+  PyObject* in[9];
+  int64_t pid, mode, period, sequence, start, form;
   struct st_python_target target = {0};
   if (!st_bind_new_arguments(&signature, args, kwargs, in) ||
       !st_bind_integer(in[0], "pid", 1, INT32_MAX, &pid) ||
@@ -60,12 +61,15 @@ static PyObject* sampler_new(PyTypeObject* type, PyObject* args,
       !st_bind_integer(in[4], "mode", 0, ST_SAMPLE_GIL, &mode) ||
       !st_bind_integer(in[5], "period_ns", 1000, INT64_MAX, &period) ||
       !st_bind_integer(in[6], "sequence_id", 0, UINT32_MAX, &sequence) ||
-      !st_bind_integer(in[7], "start_us", 0, INT64_MAX, &start))
+      !st_bind_integer(in[7], "start_us", 0, INT64_MAX, &start) ||
+      !st_bind_integer(in[8], "form", 0, ST_STACK_SAMPLE, &form))
     return NULL;
   target.pid = (int)pid;
-  struct st_sampler_config config = {(enum st_sample_mode)mode,
-                                     (uint64_t)period, (uint32_t)sequence,
-                                     (uint64_t)start};
+  struct st_sampler_config config = {.mode = (enum st_sample_mode)mode,
+                                     .period_ns = (uint64_t)period,
+                                     .sequence_id = (uint32_t)sequence,
+                                     .start_us = (uint64_t)start,
+                                     .form = (enum st_sample_form)form};
   struct sampler* self = (struct sampler*)PyType_GenericAlloc(type, 0);
   if (!self)
     return NULL;

@@ -14,8 +14,9 @@ from stretto.cli.output_file import open_output
 from stretto.cli.record.options import parse_rate, parse_time_ns
 from stretto.cli.text_table import as_table
 from stretto.cli.verb_parser import VerbParser, flag
-from stretto.profilers.sampling.process import CPU, GIL, WALL
-from stretto.profilers.sampling.profile import NS, Profile, Settings
+from stretto.profilers.sampling.process import CPU, GIL, PERF_SAMPLE, STACK_SAMPLE, WALL
+from stretto.profilers.sampling.profile import NS, Profile
+from stretto.profilers.sampling.settings import Settings
 from stretto.protozero.wire import bytes_field
 
 if TYPE_CHECKING:
@@ -91,7 +92,8 @@ def settings_of(options: object) -> Settings:
     """Return the settings that parsed options select."""
     given = vars(options)
     mode = WALL if given["wall"] else GIL if given["gil"] else CPU
-    return Settings(mode, given["rate"], children=not given["no_children"])
+    form = STACK_SAMPLE if given.get("stack_samples") else PERF_SAMPLE
+    return Settings(mode, given["rate"], children=not given["no_children"], form=form)
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -109,6 +111,7 @@ def run(arguments: Sequence[str]) -> int:
         metavar="FILE",
         help=f"the trace; default {DEFAULT_OUTPUT}; - for standard output",
     )
+    flag(parser, "--stack-samples", "write StackSample packets, for Perfetto v58 and later")
     parser.add_argument(
         "-t", "--time", type=duration, metavar="10s", help="end after this time; else by Ctrl-C"
     )

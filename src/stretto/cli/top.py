@@ -23,12 +23,13 @@ from stretto.cli.attach import (
 from stretto.cli.text_table import as_table
 from stretto.cli.verb_parser import VerbParser
 from stretto.profilers.sampling.command_line import command_line
-from stretto.profilers.sampling.profile import FunctionSamples, Profile, Settings
+from stretto.profilers.sampling.profile import FunctionSamples, Profile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from stretto.profilers.sampling.interned_stacks import FunctionKey
+    from stretto.profilers.sampling.settings import Settings
 
 DESCRIPTION = """\
 Show live in which Python functions a running process, and its children, spend their time.

@@ -11,7 +11,8 @@ import pytest
 from stretto.cli.attach import duration, print_summary, rate
 from stretto.cli.main import main
 from stretto.profilers.sampling.process import CPU, GIL, WALL
-from stretto.profilers.sampling.profile import Profile, Settings
+from stretto.profilers.sampling.profile import Profile
+from stretto.profilers.sampling.settings import Settings
 from tests.support.commands import Command
 from tests.support.oracle import ERRORS, Oracle, missing
 from tests.support.python_targets import BUSY, running

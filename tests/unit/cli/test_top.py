@@ -10,7 +10,8 @@ import sys
 from stretto.cli.top import View
 from stretto.profilers.sampling.interned_stacks import FunctionKey
 from stretto.profilers.sampling.process import CPU, WALL
-from stretto.profilers.sampling.profile import FunctionSamples, Settings
+from stretto.profilers.sampling.profile import FunctionSamples
+from stretto.profilers.sampling.settings import Settings
 from tests.support.commands import Command
 from tests.support.python_targets import BUSY, running
 

@@ -150,6 +150,8 @@ class RecordOptions:
                 f"--data-source is one of {', '.join(SAMPLES)}.",
                 USAGE_EXIT_CODE,
             )
+        if recording.stack_samples and not recording.sample_ns:
+            raise CommandError("record: --stack-samples goes with --sample.", USAGE_EXIT_CODE)
         if recording.sched and recording.system:
             raise CommandError(
                 "record: --sched doesn't go with --system: there, "
@@ -224,6 +226,7 @@ def _recording_options(parsed: dict[str, Any], mode: str) -> RecordingOptions:
         sched=parsed["sched"],
         sample_ns=parsed["sample"] or 0,
         sample_sources=samples,
+        stack_samples=parsed["stack_samples"],
         heap=_heap_options(parsed),
         object_graph=parsed["object_graph"],
         target=_target_options(parsed, mode),

@@ -229,6 +229,11 @@ CONTENTS = Group(
         parse_rate,
     ),
     Option(
+        "--stack-samples",
+        "with --sample, write StackSample packets instead of PerfSample: for Perfetto v58 and "
+        "later",
+    ),
+    Option(
         "--heap",
         "also record which calls hold memory: a sample of Python's allocations per BYTES (64k; "
         "for another size: --heap=4k), with their stacks; frees are followed",

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 CPU, WALL, GIL = range(3)
 """Modes of a sampler: threads that run, all threads, the thread that holds the GIL."""
 
+PERF_SAMPLE, STACK_SAMPLE = range(2)
+"""Forms of a sample: the message `PerfSample` that all readers know, and its newer replacement."""
+
 _MAX_INTERPRETERS = 16
 
 
@@ -79,7 +82,12 @@ class PythonProcess(NamedTuple):
         return gil + self.layout["gil_holder"], gil + self.layout["gil_locked"]
 
     def sampler(
-        self, mode: int, period_ns: int, sequence_id: int = 1, start_us: int = 0
+        self,
+        mode: int,
+        period_ns: int,
+        sequence_id: int = 1,
+        start_us: int = 0,
+        form: int = PERF_SAMPLE,
     ) -> PythonSampler:
         """Return a sampler of the process; `mode` is CPU, WALL or GIL.
 
@@ -98,6 +106,7 @@ class PythonProcess(NamedTuple):
                 period_ns,
                 sequence_id,
                 start_us,
+                form,
             )
         except OSError as error:
             raise _unreadable(self.pid, error) from error

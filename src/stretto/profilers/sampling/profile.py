@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from stretto.profilers.sampling.interned_stacks import FunctionKey
+    from stretto.profilers.sampling.settings import Settings
 
 NS = 1_000_000_000
 FIRST_SEQUENCE_ID = 1000
@@ -28,22 +29,6 @@ _RUNS_PER_DRAIN = 10
 _SCAN_PERIOD_S = 0.5
 _RETRY_S = 0.05
 _RETRIES = 20
-
-
-class Settings(NamedTuple):
-    """What is sampled, and how often.
-
-    Attributes:
-        mode: CPU, WALL or GIL of `process`.
-        period_ns: The time between two samples.
-        children: Whether child processes are sampled, too.
-        numbered: Whether the packets have sequence ids; else the writer has to add them.
-    """
-
-    mode: int
-    period_ns: int
-    children: bool = True
-    numbered: bool = True
 
 
 class FunctionSamples(NamedTuple):
@@ -98,8 +83,7 @@ class Profile:
             sequence_id = FIRST_SEQUENCE_ID + len(self._samples) if settings.numbered else 0
             samples = ProcessSamples(
                 find_python(pid),
-                settings.mode,
-                settings.period_ns,
+                settings,
                 sequence_id,
                 lambda: pid in self._naming_themselves,
             )

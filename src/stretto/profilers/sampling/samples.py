@@ -19,17 +19,10 @@ from stretto._native import boottime_ns
 from stretto.base import proc_files
 from stretto.profilers.sampling.interned_stacks import InternedStacks
 from stretto.profilers.sampling.objects import ObjectReader
+from stretto.profilers.sampling.sample_forms import defaults_of, torn_sample
 from stretto.profilers.sampling.stacks import kernel_name
 from stretto.profilers.sampling.thread_names import read_thread_names
-from stretto.protos.config import PerfEvents
-from stretto.protos.trace import (
-    ClockSnapshot,
-    PerfSample,
-    PerfSampleDefaults,
-    ProcessTree,
-    TracePacket,
-    TracePacketDefaults,
-)
+from stretto.protos.trace import ClockSnapshot, ProcessTree, TracePacket
 from stretto.protozero.wire import bytes_field
 
 if TYPE_CHECKING:
@@ -37,6 +30,7 @@ if TYPE_CHECKING:
 
     from stretto.profilers.sampling.interned_stacks import FunctionKey
     from stretto.profilers.sampling.process import PythonProcess
+    from stretto.profilers.sampling.settings import Settings
 
 BOOTTIME = 6
 SAMPLE_CLOCK = 64
@@ -54,8 +48,7 @@ class ProcessSamples:
 
     Args:
         process: The process.
-        mode: CPU, WALL or GIL.
-        period_ns: The time between two samples.
+        settings: What is sampled, and the form of the samples.
         sequence_id: The `trusted_packet_sequence_id` of the packets; 0 for none.
         names_itself: Returns whether the process has described itself in the trace: it knows its
             role, and the last description counts.
@@ -67,8 +60,7 @@ class ProcessSamples:
     def __init__(
         self,
         process: PythonProcess,
-        mode: int,
-        period_ns: int,
+        settings: Settings,
         sequence_id: int,
         names_itself: Callable[[], bool] = lambda: False,
     ) -> None:
@@ -78,9 +70,11 @@ class ProcessSamples:
         self.total: dict[FunctionKey, int] = {}
         """The number of samples by each function on the stack."""
         self._sequence_id = sequence_id
-        self._period_ns = period_ns
+        self._settings = settings
         self._start_us = boottime_ns() // US
-        self._sampler = process.sampler(mode, period_ns, sequence_id, self._start_us)
+        self._sampler = process.sampler(
+            settings.mode, settings.period_ns, sequence_id, self._start_us, settings.form
+        )
         self._reader = ObjectReader(process.pid, process.layout)
         self._process = process
         self._names_itself = names_itself
@@ -162,34 +156,18 @@ class ProcessSamples:
             sequence_flags=NEEDED | CLEARED if self._cleared else NEEDED, interned_data=data
         )
         if self._cleared:
-            packet.trace_packet_defaults = self._defaults()
+            packet.trace_packet_defaults = defaults_of(self._settings, SAMPLE_CLOCK)
         self._cleared = False
         return self._framed(packet)
-
-    def _defaults(self) -> TracePacketDefaults:
-        timebase = PerfEvents.Timebase(
-            period=self._period_ns,
-            counter=PerfEvents.Counter.SW_CPU_CLOCK,
-            name="cpu-clock",
-        )
-        return TracePacketDefaults(
-            timestamp_clock_id=SAMPLE_CLOCK,
-            perf_sample_defaults=PerfSampleDefaults(timebase=timebase),
-        )
 
     def _torn_packets(self) -> bytes:
         torn = self._sampler.stats()["torn"]
         new, self._torn = torn - self._torn, torn
         if not new:
             return b""
-        sample = PerfSample(
-            pid=self.pid,
-            tid=self.pid,
-            sample_skipped_reason=PerfSample.SampleSkipReason.PROFILER_SKIP_UNWIND_STAGE,
-        )
-        return new * self._framed(
-            TracePacket(timestamp=boottime_ns(), timestamp_clock_id=BOOTTIME, perf_sample=sample)
-        )
+        packet = torn_sample(self._settings, self.pid)
+        packet.timestamp, packet.timestamp_clock_id = boottime_ns(), BOOTTIME
+        return new * self._framed(packet)
 
     def _new_threads(self) -> bytes:
         """Return a packet with the names of new threads, and of the process at first."""

@@ -44,6 +44,7 @@ class RecordingOptions:
         sched: whether to record when the threads of the processes run and are woken.
         sample_ns: time between two samples of the stacks; 0 for no samples.
         sample_sources: names of the data sources of the samples.
+        stack_samples: whether samples are StackSample packets instead of PerfSample.
         heap: how the memory of the processes is profiled; None: not at all.
         object_graph: whether to record the objects of the processes at the end.
         target: options for the recorded processes, which read them from the workspace.
@@ -67,6 +68,7 @@ class RecordingOptions:
         sched: bool = False,
         sample_ns: int = 0,
         sample_sources: Sequence[str] = (),
+        stack_samples: bool = False,
         heap: HeapOptions | None = None,
         object_graph: bool = False,
         target: Options | None = None,
@@ -85,6 +87,7 @@ class RecordingOptions:
         self.sched = sched
         self.sample_ns = sample_ns
         self.sample_sources = sample_sources
+        self.stack_samples = stack_samples
         self.heap = heap
         self.object_graph = object_graph
         self.target = target or {}

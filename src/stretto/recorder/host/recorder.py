@@ -102,10 +102,13 @@ class Recorder:
         )
 
     def _make_samples(self) -> ProgramSamples:
-        # The module is imported only for `--sample`.
+        # These modules are imported only for `--sample`.
+        from stretto.profilers.sampling.process import PERF_SAMPLE, STACK_SAMPLE
         from stretto.recorder.host.samples import ProgramSamples
 
-        return ProgramSamples(self._runner, self._recording.add_producer, self._options.sample_ns)
+        options = self._options
+        form = STACK_SAMPLE if options.stack_samples else PERF_SAMPLE
+        return ProgramSamples(self._runner, self._recording.add_producer, options.sample_ns, form)
 
     def _attached_program(self) -> AttachedProgram:
         # The module is imported only to attach to a running program.

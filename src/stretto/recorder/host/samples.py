@@ -10,7 +10,8 @@ import stretto
 from stretto import _native
 from stretto.client.producer_connection import ProducerConnection
 from stretto.profilers.sampling.process import CPU, GIL, WALL
-from stretto.profilers.sampling.profile import Profile, Settings
+from stretto.profilers.sampling.profile import Profile
+from stretto.profilers.sampling.settings import SOURCES, Settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,30 +30,31 @@ class StackSamples(stretto.DataSource):
     buffer_exhausted_policy = _native.STALL_THEN_DROP
     mode: ClassVar[int]
     period_ns: ClassVar[int]
+    form: ClassVar[int]
 
     def on_start(self) -> None:
-        settings = Settings(self.mode, self.period_ns, numbered=False)
+        settings = Settings(self.mode, self.period_ns, numbered=False, form=self.form)
         self.profile = Profile(settings, lambda packets: self.writer().write_all(packets))
 
 
 class CpuSamples(StackSamples):
     """Threads that run."""
 
-    name = "python.cpu"
+    name = SOURCES[CPU]
     mode = CPU
 
 
 class WallSamples(StackSamples):
     """All threads."""
 
-    name = "python.wall"
+    name = SOURCES[WALL]
     mode = WALL
 
 
 class GilSamples(StackSamples):
     """The thread that holds the GIL."""
 
-    name = "python.gil"
+    name = SOURCES[GIL]
     mode = GIL
 
 
@@ -66,6 +68,7 @@ class ProgramSamples:
         runner: runs the periodic scans.
         add_producer: connects a producer to the service.
         period_ns: the time between two samples.
+        form: PERF_SAMPLE or STACK_SAMPLE of `process`.
 
     Attributes:
         profiles: the profile of each data source, after `stop`.
@@ -76,10 +79,11 @@ class ProgramSamples:
         runner: SelectorTaskRunner,
         add_producer: Callable[[ProducerConnection], object],
         period_ns: int,
+        form: int,
     ) -> None:
         self._runner = runner
         self.profiles: list[Profile] = []
-        StackSamples.period_ns = period_ns
+        StackSamples.period_ns, StackSamples.form = period_ns, form
         add_producer(ProducerConnection(DATA_SOURCES))
 
     def follow(self, pid: int) -> None:

@@ -223,6 +223,13 @@ def test_rate_of_samples_is_a_period_in_nanoseconds():
     assert (options.sample_ns, options.sample_sources) == (10_000_000, ["python.cpu"])
 
 
+def test_form_of_samples_needs_samples():
+    with pytest.raises(CommandError, match="--stack-samples goes with --sample"):
+        RecordOptions(["--stack-samples", "app.py"])
+    options = RecordOptions(["--sample", "100hz", "--stack-samples", "app.py"]).recording
+    assert options.stack_samples
+
+
 @pytest.mark.parametrize("source", ["python.wall", "linux.ftrace"])
 def test_data_sources_need_samples_or_a_system_recording(source):
     with pytest.raises(CommandError, match=r"python\.cpu, python\.wall, python\.gil"):

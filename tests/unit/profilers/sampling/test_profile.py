@@ -8,8 +8,9 @@ from collections.abc import Callable
 
 import pytest
 
-from stretto.profilers.sampling.process import CPU, GIL, WALL, ProcessError
-from stretto.profilers.sampling.profile import FIRST_SEQUENCE_ID, Profile, Settings
+from stretto.profilers.sampling.process import CPU, GIL, STACK_SAMPLE, WALL, ProcessError
+from stretto.profilers.sampling.profile import FIRST_SEQUENCE_ID, Profile
+from stretto.profilers.sampling.settings import Settings
 from stretto.protos.trace import Trace, TracePacket
 from tests.support.polling import wait_until
 from tests.support.python_targets import ASLEEP, BUSY, running
@@ -149,6 +150,25 @@ brief()
         recorded.until(lambda: program.pid not in recorded.profile._followed)
     assert recorded.functions()["brief"][0] > 0
     assert all(packet.trusted_packet_sequence_id == 0 for packet in recorded.packets())
+
+
+def test_stack_samples_have_their_task_and_weight() -> None:
+    perfetto = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
+    with running(BUSY) as program:
+        recorded = Recorded(program.pid, Settings(WALL, PERIOD_NS, form=STACK_SAMPLE))
+        recorded.until(lambda: recorded.profile.sampled > 200)
+    trace = perfetto.Trace.FromString(b"".join(recorded.parts))
+    defaults = next(p.trace_packet_defaults for p in trace.packet if p.sequence_flags & 1)
+    assert defaults.stack_sample_defaults.source == "python.wall"
+    samples = [packet.stack_sample for packet in trace.packet if packet.HasField("stack_sample")]
+    whole = [sample for sample in samples if not sample.unwind_error]
+    assert len(whole) == recorded.profile.sampled
+    stacks = {each.iid for p in trace.packet for each in p.interned_data.callstacks}
+    assert {sample.callstack_iid for sample in whole} <= stacks
+    assert {sample.primary_weight for sample in samples} == {PERIOD_NS}
+    assert {sample.task_context.pid for sample in samples} == {program.pid}
+    assert len({sample.task_context.tid for sample in whole}) == 2
+    assert not any(packet.HasField("perf_sample") for packet in trace.packet)
 
 
 def test_error_of_the_output_ends_the_profile() -> None:
