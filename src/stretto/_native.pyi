@@ -1238,6 +1238,137 @@ class FtraceReader:
     def errors(self) -> list[int]:
         """Return each FtraceParseStatus of the damage that was found in pages."""
 
+@final
+class PerfSampler:
+    """Samples of all processes by perf events: one group of events for each CPU.
+
+    Args:
+        cpu_count: The most CPUs that are opened.
+        kernel_frames: Whether stacks have the frames of the kernel.
+        user_frames: Whether stacks have the frames of programs.
+        ring_pages: The pages of each CPU's ring buffer, a power of two; 0 if counts are only
+            polled.
+        max_samples: The most samples of a CPU in one `read`.
+        max_stack_bytes: The most bytes of stacks in one `read`; 0 for no limit.
+    """
+
+    def __new__(
+        cls,
+        cpu_count: int,
+        kernel_frames: bool,
+        user_frames: bool,
+        ring_pages: int,
+        max_samples: int,
+        max_stack_bytes: int,
+    ) -> Self: ...
+    def open(
+        self,
+        cpu: int,
+        events: tuple[tuple[int, int, int, int, int, bytes | None], ...],
+        frequency: int,
+        period: int,
+        clock: int,
+        /,
+    ) -> None:
+        """Open the events of a CPU.
+
+        Args:
+            cpu: The number of the CPU.
+            events: The event that takes samples, then those that are only counted. Each is (type,
+                config, config1, config2, excluded, filter); `excluded` is a sum of 1 (user), 2
+                (kernel) and 4 (hypervisor), `filter` is that of a tracepoint.
+            frequency: Samples per second, or 0.
+            period: The count between two samples, if there is no frequency.
+            clock: The clock of the timestamps, such as `time.CLOCK_BOOTTIME`.
+
+        Raises:
+            OSError: The kernel refuses an event.
+            ValueError: The group is too large, or differs from those of other CPUs.
+        """
+
+    def enable(self, enable: bool, /) -> None:
+        """Start or stop all events. Raises OSError."""
+
+    def close(self) -> None:
+        """Close all events. Other methods raise ValueError then."""
+
+    def counts(self) -> list[tuple[int, tuple[int, ...]]]:
+        """Return each CPU with the counts of its events. Raises OSError."""
+
+    def read(self) -> bool:
+        """Copy the records of all CPUs; return whether there are more than limits allow."""
+
+    def next(self) -> tuple[Any, ...] | None:
+        """Convert the copied records up to the next one that needs the caller; None at the end.
+
+        Returns:
+            ("thread", pid, tid, has_user_stack): `decide` tells whether the process is wanted.
+            ("frames", pid, ((space, address), ...)): `add_frame` numbers each address.
+            ("name", pid, tid, name, is_exec), ("mapping", pid, address, size, offset, path),
+            ("fork", pid, parent), ("exit", pid, tid): what has changed.
+            ("lost", cpu, records), ("throttle", cpu, 0): the kernel has dropped records, or
+            pauses the event.
+        """
+
+    def take(self) -> tuple[list[bytes], list[tuple[int, ...]]]:
+        """Return the packets and the new stacks since the last call.
+
+        A stack has the numbers of its frames, the outermost first. Stacks are numbered from 1.
+        """
+
+    def decide(self, pid: int, in_scope: bool, /) -> None:
+        """Tell whether samples of a process have stacks."""
+
+    def renew(self, pid: int, /) -> None:
+        """Forget the addresses of a process, because its mappings have changed."""
+
+    def add_frame(self, space: int, address: int, key: int, /) -> int:
+        """Return the number of an address, from 1; 0 if there is no room.
+
+        Addresses with the same key are one frame, and have one number.
+        """
+
+    def clear(self) -> None:
+        """Forget all frames and stacks: numbers start at 1 again."""
+
+    def stats(self) -> dict[str, int]:
+        """Return the numbers of `frames` and `stacks`, of samples that were `skipped` because of a
+        limit, and of `damaged` records."""
+
+@final
+class ElfFile:
+    """The build id and the functions of a 64-bit ELF file.
+
+    Raises:
+        OSError: The file can't be opened.
+        ValueError: It is no 64-bit ELF file.
+    """
+
+    build_id: Final[bytes]
+    """Empty if the file has none."""
+    load_bias: Final[int]
+    """The addresses of the code minus its offsets in the file, modulo 2^64."""
+
+    def __new__(cls, path: str | bytes) -> Self: ...
+    def address(self, offset: int, /) -> int:
+        """Return the address of the code at an offset of the file."""
+
+    def symbol(self, address: int, /) -> bytes | None:
+        """Return the name of the function at an address."""
+
+@final
+class KernelSymbols:
+    """The functions of the kernel, by /proc/kallsyms. Their number is 0 if they are hidden.
+
+    Raises:
+        OSError: The file can't be read.
+    """
+
+    def __new__(cls, path: str | bytes) -> Self: ...
+    def __len__(self) -> int: ...
+    def symbol(self, address: int, /) -> bytes | None:
+        """Return the name of the function at an address."""
+
 # --- native/bind/probes: stacks of other processes
 
 def read_process_memory(pid: int, address: int, size: int) -> bytes:
