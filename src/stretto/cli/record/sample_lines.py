@@ -13,6 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from stretto.profilers.sampling.interned_stacks import FunctionKey
     from stretto.profilers.sampling.profile import FunctionSamples, Profile
 
 
@@ -23,7 +24,7 @@ def sample_lines(profile: Profile) -> list[str]:
     each = f"{time_text(period_ns)} of {MODES[profile.settings.mode]}"
     lines = [f"  samples: {head}, each is {each}"]
     functions = profile.functions()
-    calling = [row for row in functions if not is_body(*row.key)]
+    calling = [row for row in functions if not is_body(row.key.function, row.key.filename)]
     lines += _top("running in", functions, lambda row: row.own * period_ns)
     lines += _top("with what they call", calling, lambda row: row.total * period_ns)
     for label, missing in (("the stack changed", profile.torn), ("they were late", profile.late)):
@@ -36,8 +37,10 @@ def _top(
     title: str, functions: list[FunctionSamples], time_ns: Callable[[FunctionSamples], int]
 ) -> list[str]:
     top = [row for row in sorted(functions, key=time_ns, reverse=True)[:TOP] if time_ns(row)]
-    texts = [
-        f"{row.key.function} ({os.path.basename(row.key.filename)}) {time_text(time_ns(row))}"
-        for row in top
-    ]
+    texts = [f"{_label(row.key)} {time_text(time_ns(row))}" for row in top]
     return [f"  {title}: {'; '.join(texts)}"] if texts else []
+
+
+def _label(key: FunctionKey) -> str:
+    line = f":{key.line}" if key.line else ""
+    return f"{key.function} ({os.path.basename(key.filename)}{line})"

@@ -13,6 +13,7 @@ the sampler's number of the frame.
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 from stretto import _pyhooks
@@ -38,7 +39,8 @@ class HeapStacks:
     """The stacks that a packet sequence has defined."""
 
     def __init__(self) -> None:
-        self._interned = InternedStacks(_Functions())
+        self._scripts: set[str] = set()
+        self._interned = InternedStacks(_Functions(), self._scripts)
         self._frames: dict[int, int] = {}
         self._stacks: dict[int, int] = {}
         self._shown: dict[tuple[int, ...], int] = {}
@@ -67,4 +69,6 @@ class HeapStacks:
 
     def take(self) -> InternedData | None:
         """Return what is new since the last call; None if nothing is."""
+        if script := getattr(sys.modules.get("__main__"), "__file__", None):
+            self._scripts.add(script)
         return self._interned.take()

@@ -18,6 +18,8 @@ _INSTALLED = re.compile(r".*/(?:site-packages|dist-packages|lib/python3\.\d+)/(.
 """The path of an installed file; the group is its place in its packages."""
 _OWN = os.path.dirname(os.path.dirname(os.path.dirname(__file__))) + os.sep
 """Stretto's folder: function slices never show its code."""
+UNKNOWN = "?"
+"""The file of code whose memory can't be read."""
 _WORKSPACE = "/stretto-record-"
 """A part of the path of the recorder's own `sitecustomize.py`."""
 
@@ -27,7 +29,7 @@ def module_of(filename: str) -> str:
     """Return the name of the module in a file, or "" if the code has no file."""
     if filename.startswith(_FROZEN):
         return filename[len(_FROZEN) :].rstrip(">")
-    if filename.startswith("<"):
+    if filename.startswith("<") or filename == UNKNOWN:
         return ""
     installed = _INSTALLED.match(filename)
     path = installed[1] if installed else os.path.relpath(filename, _outside(filename))
@@ -62,6 +64,12 @@ def body_name(filename: str, *, is_main: bool) -> str:
     module = module_of(filename)
     is_script = is_main and not filename.startswith("<")
     return os.path.basename(filename) if is_script or not module else f"import {module}"
+
+
+def function_name(qualified_name: str, filename: str, *, is_main: bool) -> str:
+    """Return the name of a function, with its module unless that is the script."""
+    module = "" if is_main else module_of(filename)
+    return f"{module}.{qualified_name}" if module else qualified_name
 
 
 def is_folded(function: str, filename: str) -> bool:

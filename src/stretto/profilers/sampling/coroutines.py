@@ -88,6 +88,6 @@ class CoroutineReader:
         offset = instruction - code - layout["code_start"]
         table = reader.word(code + layout["code_line_table"])
         size = min(reader.word(table + layout["bytes_size"]), _MAX_LINE_TABLE)
-        first = int.from_bytes(reader.bytes_at(code + layout["code_first_line"], 4), "little")
-        line = line_at(reader.bytes_at(table + layout["bytes_data"], size), first, offset)
+        encoded = reader.bytes_at(table + layout["bytes_data"], size)
+        line = line_at(encoded, name.first_line, offset)
         return Frame(name.function, name.filename, line)

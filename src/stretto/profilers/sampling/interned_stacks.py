@@ -3,7 +3,8 @@
 Frames and stacks have the numbers that the sampler gives them; numbers start at 1.
 
 Names and stacks are those of function slices: the machinery of imports and threads is left out of
-the stacks, and the body of a module is `import shop.views`, or the script's name.
+the stacks, functions have their module, `shop.views.quote`, those of the script excepted, and the
+body of a module is `import shop.views`, or the script's name.
 
 A code object may be freed, and another one get its address. `is_stale` compares known code objects
 with those in memory; if it returns True, all numbers have to start again.
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from stretto.profilers.sampling.code_origin import (
     body_name,
+    function_name,
     is_body,
     is_folded,
     is_spawner,
@@ -45,26 +47,38 @@ class FunctionKey(NamedTuple):
 
     function: str
     filename: str
+    line: int = 0
+    """Its first line; 0 if it isn't known."""
 
 
 class _Code:
-    """A code object. Its name is known when the first stack with it has been added."""
+    """A code object. Its name is known when the first stack with it has been added.
 
-    __slots__ = ("filename", "folded", "function", "identity", "is_body", "is_main", "number")
+    Attributes:
+        key: its name; that of the code object until `name` is called.
+    """
+
+    __slots__ = (
+        "filename", "folded", "function", "identity", "is_body", "is_main", "key", "line", "number"
+    )  # fmt: skip
 
     def __init__(self, name: CodeName, identity: bytes, number: int) -> None:
-        self.function, self.filename = name.function, name.filename
+        self.function, self.filename, self.line = name
+        self.key = FunctionKey(*name)
         self.identity = identity
         self.number = number
         self.is_body = is_body(name.function, name.filename)
         self.folded = is_folded(name.function, name.filename)
         self.is_main = False
 
-    @property
-    def key(self) -> FunctionKey:
+    def name(self, scripts: set[str]) -> None:
+        """Give the code its final name; `scripts` are the files of scripts."""
         if self.is_body:
-            return FunctionKey(body_name(self.filename, is_main=self.is_main), self.filename)
-        return FunctionKey(self.function, self.filename)
+            shown = body_name(self.filename, is_main=self.is_main)
+        else:
+            is_main = self.filename in scripts
+            shown = function_name(self.function, self.filename, is_main=is_main)
+        self.key = FunctionKey(shown, self.filename, self.line)
 
 
 class InternedStacks:
@@ -72,10 +86,13 @@ class InternedStacks:
 
     Args:
         reader: Reads the names of code objects.
+        scripts: The files of scripts, whose functions have no module; those of the stacks are
+            added. Several processes may share the set.
     """
 
-    def __init__(self, reader: CodeReader) -> None:
+    def __init__(self, reader: CodeReader, scripts: set[str] | None = None) -> None:
         self._reader = reader
+        self._scripts = set() if scripts is None else scripts
         self._codes: dict[int, _Code] = {}
         self._mappings: dict[str, int] = {}
         self._frames: list[_Code] = []
@@ -132,12 +149,16 @@ class InternedStacks:
         for caller, code in pairwise([None, *codes]):
             if code is not None and (caller is None or runs_scripts(caller.filename)):
                 code.is_main = code.is_body
+                if code.is_main:
+                    self._scripts.add(code.filename)
         shown = tuple(n for n, code in zip(stack, codes, strict=True) if not code.folded)
         return shown or stack[-1:]
 
     def take(self) -> InternedData | None:
         """Return what was added since the last call; None if nothing was."""
         new, self._new = self._new, InternedData()
+        for code in self._unnamed:
+            code.name(self._scripts)
         new.function_names = [
             InternedString(iid=code.number, str=code.key.function.encode())
             for code in self._unnamed

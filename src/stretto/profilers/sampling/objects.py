@@ -31,6 +31,8 @@ class CodeName(NamedTuple):
     function: str
     """The qualified name: `Shop.order`, `main.<locals>.inner`."""
     filename: str
+    first_line: int = 0
+    """The line of its `def`; 0 if it isn't known."""
 
 
 class ObjectReader:
@@ -210,7 +212,16 @@ class ObjectReader:
         return CodeName(
             self._text_of(code + self._layout["code_qualname"]),
             self._text_of(code + self._layout["code_filename"]),
+            self.first_line(code),
         )
+
+    def first_line(self, code: int) -> int:
+        """Return the first line of a code object; 0 if it can't be read."""
+        try:
+            raw = self.bytes_at(code + self._layout["code_first_line"], 4)
+        except OSError:
+            return 0
+        return int.from_bytes(raw, "little")
 
     def _text_of(self, pointer: int) -> str:
         try:

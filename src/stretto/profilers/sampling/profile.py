@@ -63,6 +63,7 @@ class Profile:
         self._children: set[int] = set()
         self._naming_themselves: set[int] = set()
         self._samples: list[ProcessSamples] = []
+        self._scripts: set[str] = set()
         self.problems: dict[int, str] = {}
         """Why a process isn't sampled, by pid."""
         self.error: Exception | None = None
@@ -86,6 +87,7 @@ class Profile:
                 settings,
                 sequence_id,
                 lambda: pid in self._naming_themselves,
+                self._scripts,
             )
             self._samples.append(samples)
         return samples

@@ -52,6 +52,7 @@ class ProcessSamples:
         sequence_id: The `trusted_packet_sequence_id` of the packets; 0 for none.
         names_itself: Returns whether the process has described itself in the trace: it knows its
             role, and the last description counts.
+        scripts: See `InternedStacks`.
 
     Raises:
         ProcessError: The process has ended.
@@ -63,6 +64,7 @@ class ProcessSamples:
         settings: Settings,
         sequence_id: int,
         names_itself: Callable[[], bool] = lambda: False,
+        scripts: set[str] | None = None,
     ) -> None:
         self.pid = process.pid
         self.own: dict[FunctionKey, int] = {}
@@ -78,6 +80,7 @@ class ProcessSamples:
         self._reader = ObjectReader(process.pid, process.layout)
         self._process = process
         self._names_itself = names_itself
+        self._scripts = set() if scripts is None else scripts
         self._threads: set[int] = set()
         self._names: dict[int, str] = {}
         self._undescribed: set[int] = set()
@@ -90,7 +93,7 @@ class ProcessSamples:
         self._first = True
 
     def _forget(self) -> None:
-        self._interned = InternedStacks(self._reader)
+        self._interned = InternedStacks(self._reader, self._scripts)
         self._hits: list[int] = []
         self._cleared = True
 

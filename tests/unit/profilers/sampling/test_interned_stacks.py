@@ -15,6 +15,8 @@ CODES = {
     "command": ("<module>", "<string>"),
     "load": ("_find_and_load", BOOTSTRAP),
     "body": ("<module>", "/srv/cart.py"),
+    "order": ("order", "/srv/shop.py"),
+    "unread": ("?", "?"),
     "total": ("Cart.total", "/srv/cart.py"),
     "spawn_main": ("spawn_main", SPAWN),
     "run_path": ("run_path", "<frozen runpy>"),
@@ -33,10 +35,10 @@ class Reader:
         return bytes([address])
 
 
-def shown(*stacks: list[str]) -> list[list[str]]:
+def shown(*stacks: list[str], scripts: set[str] | None = None) -> list[list[str]]:
     """Return the functions of the stacks, and check that the trace has the same names."""
     reader: Any = Reader()
-    interned = InternedStacks(reader)
+    interned = InternedStacks(reader, scripts)
     interned.add_frames([(number, 1) for number in NUMBERS.values()])
     interned.add_stacks([tuple(NUMBERS[code] for code in stack) for stack in stacks])
     data = interned.take()
@@ -55,13 +57,23 @@ def test_script_and_imported_module_have_their_names() -> None:
     assert shown(["run_path", "body", "total"]) == [["cart.py", "Cart.total"]]
 
 
+def test_functions_have_their_module_unless_it_is_the_script() -> None:
+    stack = ["script", "order", "total", "unread"]
+    assert shown(stack) == [["shop.py", "order", "cart.Cart.total", "?"]]
+    assert shown(["bootstrap", "order"], ["script"]) == [["order"], ["shop.py"]]
+
+
+def test_script_of_one_process_is_the_script_of_its_workers() -> None:
+    assert shown(["bootstrap", "order"], scripts={"/srv/shop.py"}) == [["order"]]
+
+
 def test_machinery_is_left_out() -> None:
     assert shown(["script", "load"]) == [["shop.py"]]
-    assert shown(["bootstrap", "total"]) == [["Cart.total"]]
+    assert shown(["bootstrap", "total"]) == [["cart.Cart.total"]]
 
 
 def test_stack_of_machinery_alone_keeps_its_innermost_call() -> None:
-    assert shown(["bootstrap", "load"]) == [["_find_and_load"]]
+    assert shown(["bootstrap", "load"]) == [["importlib._bootstrap._find_and_load"]]
 
 
 def test_command_of_a_spawned_worker_is_left_out() -> None:
