@@ -54,23 +54,26 @@ def serve_starlette() -> None:
     import uvicorn
     from starlette.applications import Starlette
     from starlette.responses import PlainTextResponse
-    from starlette.routing import Route
+    from starlette.routing import Mount, Route
 
     async def user(_request: Any) -> PlainTextResponse:
         return PlainTextResponse("ok")
 
     listener = socket.create_server((HOST, 0))
     ready(listener.getsockname()[1])
-    config = uvicorn.Config(Starlette(routes=[Route("/users/{name}", user)]), log_level="error")
+    app = Starlette(routes=[Mount("/users", Starlette(routes=[Route("/{name}", user)]))])
+    config = uvicorn.Config(app, log_level="error")
     uvicorn.Server(config).run(sockets=[listener])
 
 
 def serve_flask() -> None:
-    from flask import Flask
+    from flask import Blueprint, Flask
     from werkzeug.serving import make_server
 
     app = Flask(__name__)
-    app.add_url_rule("/users/<name>", view_func=lambda name: "ok", endpoint="user")
+    users = Blueprint("users", __name__, url_prefix="/users")
+    users.add_url_rule("/<name>", view_func=lambda name: "ok", endpoint="user")
+    app.register_blueprint(users)
     server = make_server(HOST, 0, app)
     ready(server.server_port)
     server.serve_forever()
@@ -82,10 +85,11 @@ def serve_django() -> None:
     from django.conf import settings
     from django.core.wsgi import get_wsgi_application
     from django.http import HttpResponse
-    from django.urls import path
+    from django.urls import include, path
 
     urls: Any = ModuleType("urls")
-    urls.urlpatterns = [path("users/<str:name>", lambda _request, name: HttpResponse("ok"))]
+    user = path("<str:name>", lambda _request, name: HttpResponse("ok"))
+    urls.urlpatterns = [path("users/", include([user]))]
     settings.configure(SECRET_KEY="x", ALLOWED_HOSTS=[HOST], ROOT_URLCONF=urls)
     server = make_server(HOST, 0, get_wsgi_application())
     ready(server.server_port)

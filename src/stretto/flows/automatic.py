@@ -237,7 +237,12 @@ def _wire_starlette(module: Any) -> None:
         with _in_route(category, scope.get("method", ""), self.path):
             await original(self, scope, *args)
 
+    async def mount(original: Any, self: Any, *args: Any) -> None:
+        with routes.below(self.path):
+            await original(self, *args)
+
     _around(module.Route, "handle", handle)
+    _around(module.Mount, "handle", mount)
 
 
 def _wire_django(module: Any) -> None:
@@ -291,7 +296,9 @@ def _in_route(
     category: stretto.Category, method: str, route: str
 ) -> AbstractContextManager[object]:
     """Name the request's slice by the route, or return a slice if its server isn't wrapped."""
-    return nullcontext() if routes.found(route) else category.slice(f"{method} {route}")
+    if routes.found(route):
+        return nullcontext()
+    return category.slice(f"{method} {routes.mounted.get()}{route}")
 
 
 # --- gRPC

@@ -8,12 +8,16 @@ So the BEGIN of the slice is written when the route is found, with the time and 
 which the middleware was entered. If no route is found, as for a wrong path, the BEGIN is written
 with the reply, and the slice is named by the method alone.
 
+An application may be mounted in another one, whose routes have the beginning of the path. It is
+part of the name: `GET /shop/users/{name}`. If a mounted application knows no routes, such as one
+that serves files, the name ends in the outer application's own template, `GET /static/{path:path}`.
+
 The request is in a context variable, which threads and tasks of frameworks inherit.
 """
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +27,7 @@ from stretto.flows.exchange import Exchange, no_flow, traced_method
 from stretto.flows.tracer import incoming
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from contextvars import Token
     from types import TracebackType
     from typing import Self
@@ -37,7 +42,7 @@ class RoutedExchange(Exchange):
         key: The result of `key_of`; 0: there is no arrow.
     """
 
-    __slots__ = ("_category", "_http_method", "_since", "_tokens", "_track")
+    __slots__ = ("_category", "_http_method", "_mounted", "_since", "_tokens", "_track")
 
     are_awaited = False
     """Whether a framework is known that calls `found`. If not, slices begin at once."""
@@ -46,6 +51,7 @@ class RoutedExchange(Exchange):
         super().__init__(category=category, service="http", method=method, key=key, is_server=True)
         self._category = category
         self._http_method = method
+        self._mounted = ""
         self._since = 0
         self._track: Any = None
         self._tokens: list[tuple[ContextVar[Any], Token[Any]]] = []
@@ -82,13 +88,23 @@ class RoutedExchange(Exchange):
     def found(self, route: str) -> None:
         """Name the slice by a route, unless it has begun; see the function `found`."""
         if self._since and self._slice is None:
-            name = f"{self._http_method} {route}"
-            self._method = traced_method(self._category, "http", name)
+            self._mounted = ""
+            self._name(route)
             self._begin()
 
+    def reached(self, mounted: str) -> None:
+        """Tell that a mounted application handles the request; see the function `below`."""
+        self._mounted = mounted
+
+    def _name(self, route: str) -> None:
+        name = f"{self._http_method} {route}"
+        self._method = traced_method(self._category, "http", name)
+
     def _begin(self) -> None:
-        method = self._method
-        if method is not None and self._since and self._slice is None:
+        if self._method is not None and self._since and self._slice is None:
+            if self._mounted:
+                self._name(f"{self._mounted}{REST}")
+            method = self._method
             self._slice = method.received_request.slice(
                 flow=self._key or no_flow(), track=self._track, timestamp=self._since
             )
@@ -97,6 +113,11 @@ class RoutedExchange(Exchange):
 
 _handled: ContextVar[RoutedExchange | None] = ContextVar("stretto.flows.routes", default=None)
 """The request that is handled in this context."""
+mounted: ContextVar[str] = ContextVar("stretto.flows.mounted", default="")
+"""The path of the mounted application that handles it."""
+
+REST = "/{path:path}"
+"""The template of the path within a mounted application, as Starlette writes it."""
 
 
 def server_end(category: str, method: str, path: str | None, key: int) -> Exchange:
@@ -115,16 +136,32 @@ def server_end(category: str, method: str, path: str | None, key: int) -> Exchan
     )
 
 
+@contextmanager
+def below(path: str) -> Iterator[None]:
+    """Add the path of a mounted application to the routes that it finds in the block.
+
+    Args:
+        path: The template of the path, like `/shops/{shop}`.
+    """
+    token = mounted.set(mounted.get() + path)
+    try:
+        if (request := _handled.get()) is not None:
+            request.reached(mounted.get())
+        yield
+    finally:
+        mounted.reset(token)
+
+
 def found(route: str) -> bool:
     """Name the request that is handled by its route.
 
     Args:
-        route: The template of the route, like `/users/{name}`.
+        route: The template of the route, like `/users/{name}`, within the mounted application.
 
     Returns:
         Whether a middleware traces the request; if not, it has no slice.
     """
     request = _handled.get()
     if request is not None:
-        request.found(route)
+        request.found(mounted.get() + route)
     return request is not None

@@ -67,6 +67,21 @@ def test_request_without_a_route_begins_with_its_reply() -> None:
     assert [event.name for event in recorded.events] == ["GET", "reply", ""]
 
 
+def test_route_of_a_mounted_application_begins_with_its_path() -> None:
+    with recorded_request() as (recorded, _), routes.below("/shops/{shop}"):
+        with routes.below("/users"):
+            assert routes.found("/{name}")
+        assert routes.mounted.get() == "/shops/{shop}"
+    assert routes.mounted.get() == ""
+    assert [event.name for event in recorded.events] == ["GET /shops/{shop}/users/{name}", ""]
+
+
+def test_request_of_a_mounted_application_without_routes_has_the_template_of_its_path() -> None:
+    with recorded_request() as (recorded, handled), routes.below("/static"):
+        handled.reply()
+    assert [event.name for event in recorded.events] == ["GET /static/{path:path}", "reply", ""]
+
+
 def test_slice_begins_at_once_if_no_framework_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(routes.RoutedExchange, "are_awaited", False)
     with recorded_request() as (recorded, _):

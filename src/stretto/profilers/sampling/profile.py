@@ -86,8 +86,8 @@ class Profile:
                 find_python(pid),
                 settings,
                 sequence_id,
-                lambda: pid in self._naming_themselves,
-                self._scripts,
+                names_itself=lambda: pid in self._naming_themselves,
+                scripts=self._scripts,
             )
             self._samples.append(samples)
         return samples

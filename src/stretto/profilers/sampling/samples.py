@@ -63,6 +63,7 @@ class ProcessSamples:
         process: PythonProcess,
         settings: Settings,
         sequence_id: int,
+        *,
         names_itself: Callable[[], bool] = lambda: False,
         scripts: set[str] | None = None,
     ) -> None:
