@@ -54,6 +54,16 @@ BUNDLES = {
     "tasks": """
         stretto.profilers.asyncio_tasks
     """,
+    "record": """
+        stretto.cli.record.command
+    """,
+    "recorder": """
+        stretto.cli.record.terminal_reporter
+        stretto.cli.record.exit_status
+        stretto.recorder.host.recorder
+        stretto.base.memory
+        stretto.service.output.file_drain
+    """,
 }
 """The roots of each bundle."""
 EXTENSIONS = ("stretto._native", "stretto._pyhooks")
@@ -62,6 +72,8 @@ LOADED_BEFORE = {
     "in_process": ["events", "sessions"],
     "recorded": ["events"],
     "tasks": ["events", "recorded"],
+    "record": ["events"],
+    "recorder": ["events", "record"],
 }
 
 

@@ -1101,8 +1101,12 @@ def call_untraced(function: Callable[..., _T], /, *args: Any) -> _T:
 def open_watch() -> int:
     """Return an inotify descriptor, owned by the caller; readable once a watched file is opened."""
 
-def watch_opens(watch: int, path: str) -> None:
-    """Add a file to an `open_watch`, which reports when the file is opened, also for execution."""
+def watch_opens(watch: int, path: str) -> int:
+    """Add a file to an `open_watch`, which reports when the file is opened, also for execution.
+
+    Returns a number that is the same for each path of the same file. Raises OSError if the file
+    can't be watched.
+    """
 
 def add_pending_call(function: Callable[[], Any], /) -> None:
     """Call a function on the main thread at its next safe point.

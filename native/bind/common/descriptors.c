@@ -24,7 +24,7 @@ static PyObject* watch_opens(PyObject* Py_UNUSED(module), PyObject* args) {
   Py_DECREF(path);
   if (watch < 0)
     return PyErr_SetFromErrno(PyExc_OSError);
-  Py_RETURN_NONE;
+  return PyLong_FromLong(watch);
 }
 
 static PyObject* timer_fd(PyObject* Py_UNUSED(module),

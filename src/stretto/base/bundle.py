@@ -44,13 +44,14 @@ _package = __file__.rpartition("/base/")[0]
 _loaded: set[str] = set()
 
 
-def load(name: str) -> None:
+def load(name: str, *, freeze: bool = False) -> None:
     """Import the modules of a bundle, except those that are imported already.
 
     Other threads that import a module of the bundle wait until all of them are complete.
 
     Args:
         name: The name of the bundle.
+        freeze: Exclude all objects of the process from collections: not for programs of others.
 
     Raises:
         ImportError: A module that the bundle needs can't be imported.
@@ -65,13 +66,20 @@ def load(name: str) -> None:
         _import(others, modules)
     finally:
         if was_enabled:
-            _make_old()
+            _make_old(freeze)
             gc.enable()
 
 
-def _make_old() -> None:
+def has_frozen() -> bool:
+    """Whether the process has called `gc.freeze`."""
+    return gc.get_freeze_count() > OWN_FROZEN
+
+
+def _make_old(freeze: bool) -> None:
     """Make all objects old for the collector: collections of young ones don't visit the modules."""
-    if gc.get_freeze_count() <= OWN_FROZEN:
+    if freeze:
+        gc.freeze()
+    elif not has_frozen():
         gc.freeze()
         gc.unfreeze()
 

@@ -12,6 +12,7 @@ function's docstring.
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 
 from stretto.base.errors import CommandError
@@ -76,6 +77,7 @@ def load_verb(name: str) -> Verb:
         CommandError: There is no such verb, or its distribution isn't installed or is broken.
     """
     if name in VERBS:
+        _load_bundle(name)
         module, _ = VERBS[name]
         verb: Verb = import_module(module).run
         return verb
@@ -91,6 +93,13 @@ def load_verb(name: str) -> Verb:
     known = [*VERBS, *sorted(added.keys() | SEPARATE)]
     hint = nearest(name, known, MISTYPED)
     raise CommandError(f"There is no verb {name!r}: choose from {', '.join(known)}.{hint}", 2)
+
+
+def _load_bundle(name: str) -> None:
+    """Import the modules of a verb from its bundle, if it has one and this is CPython on Linux."""
+    bundle = sys.modules.get("stretto.base.bundle")
+    if bundle is not None:
+        bundle.load(name)
 
 
 def _load(entry: EntryPoint) -> Verb:

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import os
 
-import stretto
 from stretto.base import proc_files
 from stretto.base.hashes import fnv1a
+from stretto.client import api
+from stretto.client.data_source import DataSource
 from stretto.client.track_event.process import uuid_of_process
 from stretto.protos.trace import (
     CounterDescriptor,
@@ -105,7 +106,7 @@ class _Process:
         return 100 * used / elapsed
 
 
-class ProcessCounters(stretto.DataSource):
+class ProcessCounters(DataSource):
     """Samples the processes that are passed to `sample`."""
 
     name = "linux.process_stats"
@@ -132,7 +133,7 @@ class ProcessCounters(stretto.DataSource):
 
     def sample(self, pids: Iterable[int]) -> None:
         """Write the counters of processes; zeros for processes that have ended."""
-        now = stretto.now()
+        now = api.now()
         for pid in sorted(pids):
             cpu, memory = _cpu(pid), _memory(pid)
             if cpu is None or "mem.rss" not in memory:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import importlib.util
 import inspect
@@ -132,6 +133,16 @@ def test_a_bundle_that_is_missing_has_no_effect(package: Path) -> None:
     assert loaded() == []
 
 
+@pytest.mark.parametrize("freeze", [False, True])
+def test_modules_are_frozen_for_the_collector_if_asked(package: Path, freeze: bool) -> None:
+    frozen = gc.get_freeze_count()
+    bundle.load("some", freeze=freeze)
+    try:
+        assert (gc.get_freeze_count() > frozen) == freeze
+    finally:
+        gc.unfreeze()
+
+
 def test_modules_that_another_thread_is_importing_are_left_to_it(package: Path) -> None:
     lock = _get_module_lock(f"{PACKAGE}.low")  # An import has it.
     bundle.load("some")
@@ -175,6 +186,23 @@ def test_bundles_have_all_modules_of_a_recorded_program(tmp_path: Path) -> None:
     target = ("recorder", "recorder.workspace", "recorder.target", "recorder.target.bootstrap")
     expected = USUAL | {f"stretto.{name}" for name in target}
     assert usually_imported(*record) == expected, MISSING
+
+
+@pytest.mark.once
+def test_bundles_have_all_modules_of_a_recorder(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.touch()
+    list_at_exit = f"""
+import os, sys
+arguments = ["record", "-q", "-o", {str(tmp_path / "trace")!r}, {str(program)!r}]
+from stretto.cli.main import main
+before = set(sys.modules)
+main(arguments)
+for name in set(sys.modules) - before:
+    if name.startswith("stretto.") and hasattr(sys.modules[name], "__cached__"):
+        print(name)
+"""
+    assert usually_imported("-c", list_at_exit) == set(), MISSING
 
 
 WITHOUT_TASKS = """

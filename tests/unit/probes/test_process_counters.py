@@ -84,7 +84,7 @@ def test_cpu_use_since_the_previous_sample_is_recorded(counters, monkeypatch):
     now = iter([10_000_000_000, 11_000_000_000])
     monkeypatch.setattr(process_counters, "_cpu", lambda pid: next(times))
     monkeypatch.setattr(process_counters, "_memory", lambda pid: {"mem.rss": 0})
-    monkeypatch.setattr(process_counters.stretto, "now", lambda: next(now))
+    monkeypatch.setattr(process_counters.api, "now", lambda: next(now))
     counters.sample([7])
     assert counters.take() == [], "one sample says nothing about use"
     counters.sample([7])
@@ -100,7 +100,7 @@ def test_counts_that_only_grow_are_shown_as_their_growth_in_a_second(counters, m
     counts = iter([{"switches": 100}, {"switches": 160}, {"switches": 5}])
     monkeypatch.setattr(process_counters, "_cpu", lambda pid: (0, 5))
     monkeypatch.setattr(process_counters, "_memory", lambda pid: {"mem.rss": 0})
-    monkeypatch.setattr(process_counters.stretto, "now", lambda: next(now))
+    monkeypatch.setattr(process_counters.api, "now", lambda: next(now))
     monkeypatch.setattr(counters, "counts", lambda pid: next(counts))
     counters.sample([7])
     counters.sample([7])

@@ -8,7 +8,12 @@ from __future__ import annotations
 
 import os
 import stat
-import struct
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from struct import Struct
+else:
+    from _struct import Struct  # The module `struct` around it takes half a millisecond more.
 
 
 class FunctionTotals:
@@ -58,12 +63,12 @@ class ProcessTotals:
         self.functions = functions
 
 
-_NUMBERS = struct.Struct("=11Q")
+_NUMBERS = Struct("=11Q")
 _NAMES = (
     "running_ns", "waiting_ns", "period_ns", "longest_gap_ns", "counted", "threshold_ns",
     "ready_ns", "knows_ready", "sampled",
 )  # fmt: skip
-_FUNCTION = struct.Struct("=7Q")
+_FUNCTION = Struct("=7Q")
 _MAX_FUNCTIONS = 1 << 13
 _TEXT_AT = _NUMBERS.size + _MAX_FUNCTIONS * _FUNCTION.size
 _TEXT_BYTES = 1 << 20

@@ -14,6 +14,7 @@ from __future__ import annotations
 import fcntl
 import os
 import stat
+import sys
 import time
 
 from stretto.base.errors import CommandError
@@ -147,16 +148,35 @@ def create(options: Options) -> Workspace:
         os.mkdir(workspace.site)
         os.mkdir(workspace.notes)
         os.mkdir(workspace.failures)
-        source = os.path.join(os.path.dirname(target.__file__), "sitecustomize.py")
-        with open(source, "rb") as file:
-            text = file.read()
-        with open(os.path.join(workspace.site, "sitecustomize.py"), "wb") as file:
-            file.write(text)
+        _copy_first_code(workspace.site)
         workspace.write_options(options)
     except OSError as error:
         remove(workspace)
         raise CommandError(f"record: {error}: set TMPDIR to another folder.") from error
     return workspace
+
+
+def _copy_first_code(folder: str) -> None:
+    """Copy the module `sitecustomize`, and its compiled file for Pythons of this version."""
+    package = os.path.dirname(target.__file__)
+    path = _copy(package, folder, "sitecustomize.py")
+    # The compiled file counts as current if the source has the time that is noted in it.
+    os.utime(path, ns=(0, os.stat(os.path.join(package, "sitecustomize.py")).st_mtime_ns))
+    try:
+        os.mkdir(os.path.join(folder, "__pycache__"))
+        _copy(package, folder, f"__pycache__/sitecustomize.{sys.implementation.cache_tag}.pyc")
+    except OSError:
+        pass  # The package isn't compiled: then each Python compiles the module.
+
+
+def _copy(source: str, folder: str, name: str) -> str:
+    """Copy a file from one folder to another, and return the path of the copy."""
+    with open(os.path.join(source, name), "rb") as file:
+        contents = file.read()
+    path = os.path.join(folder, name)
+    with open(path, "wb") as file:
+        file.write(contents)
+    return path
 
 
 def remove(workspace: Workspace) -> None:
