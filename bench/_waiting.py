@@ -7,6 +7,8 @@ Each thread has the name of its kind of wait, and measures its waits itself.
 
 from __future__ import annotations
 
+import _thread
+import ctypes
 import json
 import os
 import queue
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 
 WAITS = 25
 WAIT_S = 0.02
+MIN_GIL_WAIT_NS = 20_000
+"""Shorter waits for the GIL have no slice."""
 
 
 def wait_for_lock() -> int:
@@ -72,11 +76,35 @@ def read() -> int:
     return waited
 
 
+def wait_for_gil() -> int:
+    """Want the GIL all the time while another thread holds it in a C function.
+
+    A C function reads the clock while the GIL is released, just before this thread wants it again.
+    When the other thread has asked for the GIL, it is lost between two such calls.
+    """
+    read_clock, clock = ctypes.CDLL(None).clock_gettime, (ctypes.c_long * 2)()
+    held: list[int] = []
+
+    def hold() -> None:
+        time.sleep(0.001)
+        held.append(ctypes.PyDLL(None).usleep(int(WAIT_S * 1e6)))
+
+    _thread.start_new_thread(hold, ())
+    waited, taken = 0, time.monotonic_ns()
+    while not held:
+        read_clock(time.CLOCK_MONOTONIC, clock)
+        before, released = taken, clock[0] * 10**9 + clock[1]
+        taken = time.monotonic_ns()
+        waited += sum(ns for ns in (released - before, taken - released) if ns >= MIN_GIL_WAIT_NS)
+    return waited
+
+
 KINDS: dict[str, Callable[[], int]] = {
     "lock": wait_for_lock,
     "queue": wait_for_item,
     "sleep": sleep,
     "read": read,
+    "gil": wait_for_gil,
 }
 
 

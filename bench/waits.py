@@ -2,9 +2,11 @@
 
     python bench/waits.py [--json] [--rounds N]
 
-sum KIND         `stretto record --waits`: how far the slices of waits differ in sum from the waits
-                 that the program has measured itself, in per cent; `peer` is the limit.
-                 KIND is lock (`with lock`), queue (`Queue.get`), sleep or read (a pipe)
+sum KIND         `stretto record --waits --gil-waits`: how far the slices of waits differ in sum
+                 from the waits that the program has measured itself, in per cent; `peer` is the
+                 limit.
+                 KIND is lock (`with lock`), queue (`Queue.get`), sleep, read (a pipe), or gil
+                 (`--gil-waits`, while a C function holds the GIL)
 free lock        `with lock: pass` while waits are recorded, in ns; `peer` is without a recording
 free RLock       the same for an RLock
 free lock, off   the same after the recording; `peer` is before it
@@ -48,6 +50,7 @@ SLICES = {
     "queue": ["wait for notification", "wait for lock"],
     "sleep": ["time.sleep"],
     "read": ["posix.read"],
+    "gil": ["waiting for the GIL"],
 }
 """The names of the slices. `put` notifies while it holds the queue's lock: `get` waits for both."""
 MAX_DEVIATION = 2
@@ -69,8 +72,8 @@ def deviations() -> Iterator[Row]:
     """Record the program; compare the slices with what it has measured."""
     with tempfile.TemporaryDirectory() as name:
         trace, waited = Path(name) / "trace", Path(name) / "waited"
-        command = [sys.executable, "-m", "stretto", "record", "-q", "--waits", "-o", str(trace)]
-        subprocess.run([*command, PROGRAM, str(waited)], check=True)
+        command = [sys.executable, "-m", "stretto", "record", "-q", "--waits", "--gil-waits"]
+        subprocess.run([*command, "-o", str(trace), PROGRAM, str(waited)], check=True)
         known: dict[str, int] = json.loads(waited.read_text())
         with TraceProcessor(str(trace), engine="sqlite") as processor:
             for kind, slices in SLICES.items():

@@ -12,6 +12,12 @@
 #include "core/thread_join.h"
 #include "hooks/python_layout.h"
 
+static _Thread_local bool is_current;
+
+bool st_gil_thread_is_current(void) {
+  return is_current;
+}
+
 static struct timespec after_ms(int ms) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
@@ -45,6 +51,7 @@ static void work(struct st_gil_thread* t, PyThreadState* state) {
 
 static void* run(void* self) {
   struct st_gil_thread* t = self;
+  is_current = true;
   t->kernel_id = (pid_t)syscall(SYS_gettid);
   prctl(PR_SET_NAME, t->name);
   prctl(PR_SET_TIMERSLACK, 1);

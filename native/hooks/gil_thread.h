@@ -28,6 +28,8 @@ struct st_gil_thread {
   bool initialized, running, stopping, woken;
 };
 
+/* Whether the calling thread is one of these threads. */
+bool st_gil_thread_is_current(void);
 /* Starts the thread, unless it runs.  Returns false if that fails. */
 bool st_gil_thread_start(struct st_gil_thread* t);
 /* Stops and joins the thread, if it runs.  Releases the GIL meanwhile. */

@@ -81,7 +81,7 @@ static void write_wait(PyObject* lock, uint64_t holder, const PyObject* result,
   PyObject* template = known && known->is_for_notification
                            ? waits.for_notification
                            : waits.for_lock;
-  uint32_t mask = api->begin_template(template, begin, values, 3);
+  uint32_t mask = api->begin_template(template, NULL, begin, values, 3);
   uint32_t since = *api->start_counter;
   struct st_past_event e = {.timestamp = end};
   if (mask)

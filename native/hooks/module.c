@@ -8,6 +8,7 @@
 #include "hooks/collections.h"
 #include "hooks/coroutine_bounds.h"
 #include "hooks/exempt.h"
+#include "hooks/gil_waits.h"
 #include "hooks/heap.h"
 #include "hooks/lock_waits.h"
 #include "hooks/look_times.h"
@@ -356,7 +357,8 @@ static int module_exec(PyObject* module) {
       st_add_around(module) < 0 || st_add_task_lives(module) < 0 ||
       st_add_manager_lives(module) < 0 || st_add_heap(module) < 0 ||
       st_add_object_graph(module) < 0 || st_add_coroutine_bounds(module) < 0 ||
-      st_add_lock_waits(module) < 0 || st_add_loop_watch(module) < 0)
+      st_add_lock_waits(module) < 0 || st_add_loop_watch(module) < 0 ||
+      st_add_gil_waits(module) < 0)
     return -1;
   return st_backend_add(module);
 }

@@ -68,14 +68,31 @@ uint64_t st_python_threads(void) {
   return (uint64_t)(uintptr_t)&PyInterpreterState_Main()->threads.head;
 }
 
-struct st_address_range st_python_gil(void) {
+static struct _gil_runtime_state* gil(void) {
 #if PY_VERSION_HEX >= 0x030C0000
-  const void* gil = PyInterpreterState_Main()->ceval.gil;
+  return PyInterpreterState_Main()->ceval.gil;
 #else
-  const void* gil = &_PyRuntime.ceval.gil;
+  return &_PyRuntime.ceval.gil;
 #endif
-  return (struct st_address_range){(uint64_t)(uintptr_t)gil,
+}
+
+struct st_address_range st_python_gil(void) {
+  return (struct st_address_range){(uint64_t)(uintptr_t)gil(),
                                    sizeof(struct _gil_runtime_state)};
+}
+
+const pthread_cond_t* st_python_gil_condition(void) {
+  return &gil()->cond;
+}
+
+/* Both fields are atomic in some versions, in structs of their own. */
+bool st_python_gil_is_held(void) {
+  return __atomic_load_n((const int*)&gil()->locked, __ATOMIC_RELAXED) > 0;
+}
+
+uint64_t st_python_gil_holder(void) {
+  return __atomic_load_n((const uintptr_t*)&gil()->last_holder,
+                         __ATOMIC_RELAXED);
 }
 
 static struct st_stack_frame python_call(_PyInterpreterFrame* f) {

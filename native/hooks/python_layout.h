@@ -5,6 +5,8 @@
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
+#include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "probes/blocked_thread.h"
@@ -22,6 +24,14 @@ uint64_t st_python_threads(void);
 
 /* Returns where the GIL is. */
 struct st_address_range st_python_gil(void);
+/* Returns the condition by which threads wait for that GIL. */
+const pthread_cond_t* st_python_gil_condition(void);
+/* Whether a thread holds that GIL.  The caller holds the mutex of the condition:
+ * as long as it does, nothing changes. */
+bool st_python_gil_is_held(void);
+/* Returns the state of the thread that took that GIL last, as a number: the
+ * thread may end at any time. */
+uint64_t st_python_gil_holder(void);
 
 /* Returns the innermost frame of a thread: the frame's address and, if it is a
  * Python call, its code.  The thread must not be running bytecode.  The caller

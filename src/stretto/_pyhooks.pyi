@@ -154,6 +154,37 @@ def take_short_lock_waits() -> tuple[int, int]:
         Their number, and their total time in nanoseconds.
     """
 
+def start_gil_waits(template: EventTemplate, make_track: Callable[[Track], Track], /) -> str | None:
+    """Record waits for the GIL as slices.
+
+    Args:
+        template: The template of the slices, with the value held_by_tid.
+        make_track: Returns the track of a thread's waits, below the thread's track.
+
+    Returns:
+        None; or why that is impossible.
+    """
+
+def stop_gil_waits() -> None:
+    """Stop recording waits for the GIL."""
+
+def write_gil_waits() -> tuple[int, int, int]:
+    """Write the waits that have ended.
+
+    Returns:
+        Since the last call: the number of waits that were too short for a slice, their total time
+        in nanoseconds, and the number of waits that were lost.
+    """
+
+def gil_waits_problem() -> str | None:
+    """Return why waits for the GIL can't be recorded; None if they can."""
+
+def pause_gil_waits() -> None:
+    """Stop the thread that writes the waits, before a fork."""
+
+def resume_gil_waits() -> None:
+    """Start the thread again, if waits are recorded."""
+
 def watch_loops(
     limit_ns: int,
     on_loop: Callable[[int], object],

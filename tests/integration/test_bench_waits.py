@@ -11,7 +11,7 @@ import pytest
 from tests.support.sources import ROOT
 
 pytestmark = [pytest.mark.thorough, pytest.mark.once]
-ROWS = ["sum lock", "sum queue", "sum sleep", "sum read", "free lock", "free RLock"]
+ROWS = ["sum lock", "sum queue", "sum sleep", "sum read", "sum gil", "free lock", "free RLock"]
 ROWS += ["free lock, off", "written wait", "short wait"]
 
 

@@ -61,6 +61,30 @@ def test_without_the_option_nothing_is_recorded(tmp_path: Path) -> None:
     assert not waits(trace)
 
 
+HOLDING = """\
+import ctypes, threading
+held = threading.Thread(target=ctypes.PyDLL(None).usleep, args=(100_000,))
+held.start()
+held.join()
+"""
+
+
+def test_waits_for_the_gil_are_recorded_and_summed_by_thread(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(HOLDING)
+    trace = tmp_path / "t.pftrace"
+    assert record(trace, "--gil-waits", str(script)).status == 0
+    with TraceProcessor(str(trace), engine="sqlite") as processor:
+        sql = "select dur from slice where name = 'waiting for the GIL' and dur >= 90000000"
+        (row,) = processor.query(sql)
+    assert row.dur < 10**9
+    assert main(["summary", str(trace)]) == 0
+    table = capsys.readouterr().out.partition("Waiting for the GIL\n")[2].partition("\n\n\n")[0]
+    assert re.search(r"^ *\d+ ms .* MainThread ", table, re.MULTILINE)
+
+
 BLOCKING = """\
 import asyncio, time
 def slow():

@@ -67,7 +67,7 @@ static bool write_event(struct st_sequence* s, const struct template_entry* e,
                         const struct event_request* r, uint64_t track_uuid) {
   uint64_t last = s->last_timestamp;
   uint64_t now = r->is_past ? r->timestamp : st_fast_now();
-  if (!st_sequence_is_current(s) || now < last)
+  if (!st_sequence_is_current(s) || (now < last && !r->is_past))
     return false;
   size_t room = MAX_HEAD + e->size + MAX_VALUES;
   uint8_t* start = st_trace_writer_reserve_wide(&s->writer, room);
@@ -89,29 +89,34 @@ static bool write_event(struct st_sequence* s, const struct template_entry* e,
   return true;
 }
 
-/* Stores the event's track: that of the calling thread's task, or 0 for the
- * thread's own.  Returns the thread's sequence, or NULL if the event cannot be
+/* Stores the event's track: the given one, that of the calling thread's task, or
+ * 0 for the thread's own.  Returns the thread's sequence, or NULL if the event cannot be
  * written at once.  May run Python code to find the task. */
 static struct thread_sequence* ready_sequence(const struct event_request* r,
                                               uint32_t mask, uint64_t* track) {
   struct thread_state* t = st_thread;
   if (UNLIKELY(!t || t->busy || (mask & (mask - 1))))
     return NULL;
-  if (!r->on_thread_track && context_changed(t, PyThreadState_Get()))
+  bool in_task = !r->on_thread_track && !r->track;
+  if (in_task && context_changed(t, PyThreadState_Get()))
     thread_state_refresh_task(t);
   int slot = __builtin_ctz(mask);
   struct thread_sequence* s = t->sequences[slot];
   if (UNLIKELY(!s || s->generation != st_slot_running(slot) ||
                s->filter_annotations))
     return NULL;
-  bool in_task = t->task_track && !r->on_thread_track;
-  *track = in_task ? t->task_track->core.uuid : 0;
+  if (r->track)
+    *track = track_resolve(r->track)->uuid;
+  else
+    *track = in_task && t->task_track ? t->task_track->core.uuid : 0;
+  if (*track == t->track.uuid)
+    *track = 0;
   return !*track || st_sequence_has_track(&s->core, *track) ? s : NULL;
 }
 
 static bool write_quickly(const struct event_request* r, uint32_t mask) {
   uint64_t track = 0;
-  if (r->track || r->left_out)
+  if (r->left_out)
     return false;
   st_events_underway++;
   struct thread_sequence* s = ready_sequence(r, mask, &track);

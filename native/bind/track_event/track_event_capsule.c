@@ -163,13 +163,24 @@ static uint32_t api_begin_past(PyObject* category, PyObject* subject,
   return mask ? st_emit(&r, mask) : 0;
 }
 
+/* Returns false, with nothing written, if the caller has to use st_emit. */
+static bool write_past_end(struct thread_sequence* s,
+                           const struct st_past_event* e) {
+  if (!e->track)
+    return st_sequence_write_block(&s->core, e->timestamp, &st_end_block,
+                                   e->thread_time_us);
+  uint64_t uuid = track_resolve((TrackObject*)e->track)->uuid;
+  return !e->thread_time_us && st_sequence_has_track(&s->core, uuid) &&
+         st_sequence_write_small(&s->core, ST_SLICE_END, e->timestamp, 0, 0,
+                                 uuid);
+}
+
 static void api_end_past(uint32_t mask, uint32_t start_counter,
                          const struct st_past_event* e) {
   struct thread_sequence* s =
-      mask && !e->track && !e->arguments ? only_sequence(st_thread, mask) : 0;
+      mask && !e->arguments ? only_sequence(st_thread, mask) : NULL;
   if (LIKELY(s && st_slot_runs_since(s->slot, start_counter) &&
-             st_sequence_write_block(&s->core, e->timestamp, &st_end_block,
-                                     e->thread_time_us)))
+             write_past_end(s, e)))
     return;
   struct event_request r = past(e, ST_SLICE_END);
   r.since = start_counter;
@@ -188,11 +199,13 @@ static void api_instant_past(PyObject* category, PyObject* name,
     st_emit(&r, mask);
 }
 
-static uint32_t api_begin_template(PyObject* template, uint64_t timestamp,
-                                   PyObject* const* values, Py_ssize_t count) {
+static uint32_t api_begin_template(PyObject* template, PyObject* track,
+                                   uint64_t timestamp, PyObject* const* values,
+                                   Py_ssize_t count) {
   EventTemplateObject* t = (EventTemplateObject*)template;
   struct event_request r = {.type = ST_SLICE_BEGIN,
-                            .on_thread_track = true,
+                            .on_thread_track = !track,
+                            .track = (TrackObject*)track,
                             .has_timestamp = true,
                             .is_past = true,
                             .timestamp = timestamp};

@@ -32,6 +32,9 @@ SLEEPS, READY, BLOCKED = "sleeps", "waits for a CPU", "blocked in the kernel"
 _REASONS = {"S": SLEEPS, "I": SLEEPS, "R": READY, "R+": READY, "D": BLOCKED}
 """Reasons by state; preempted threads (`R+`) wait for a CPU, too. Other states are left out."""
 
+_INNERMOST = 2
+"""How many calls say where a thread was."""
+
 Stack = tuple[str, ...]
 """The names of calls, the innermost last."""
 
@@ -54,6 +57,10 @@ class OffCpu(NamedTuple):
     number: int
     total: int
     longest: int
+
+    def where(self) -> str:
+        """Return the names of the innermost calls, "-" if they are unknown."""
+        return " > ".join(self.stack[-_INNERMOST:]) or "-"
 
 
 def off_cpu(importer: _native.TraceImporter) -> list[OffCpu]:

@@ -28,6 +28,8 @@ FUNCTIONS = "python.functions"
 """The category of function calls."""
 LOOPS = "python.loops"
 """The category of callbacks that blocked an event loop."""
+GIL_TRACK = "GIL"
+"""The track of a thread's waits for the GIL (`stretto record --gil-waits`)."""
 LEFT_OUT = {
     ("python.asyncio", "tasks without a lane"): "tasks without a lane: `--ask losses` counts them",
     (FUNCTIONS, ONLY_OWN_CODE): NOT_OWN_CODE,
@@ -69,6 +71,8 @@ class Summary(NamedTuple):
         slices: Slices of other categories, by total time.
         categories: All slices by category; instants are slices of 0 ns.
         lanes: Threads and other tracks; `category` is the process, `name` the thread or track.
+        gil_waits: The waits for the GIL of each thread, by total time; `category` is the process,
+            `name` the thread.
         statistics: The sum of each statistic's values.
         unread: What the importer left out: number and reason.
         not_followed: What the recording left out.
@@ -86,6 +90,7 @@ class Summary(NamedTuple):
     slices: list[Times]
     categories: list[Times]
     lanes: list[Times]
+    gil_waits: list[Times]
     statistics: dict[str, int]
     unread: list[tuple[int, str]]
     not_followed: list[str]
@@ -101,25 +106,46 @@ def _times(row: tuple[Any, ...]) -> Times:
     return Times(category or "", name or "", *numbers)._replace(file=file or "")
 
 
-def _lane_names(
-    importer: _native.TraceImporter,
-) -> list[tuple[str, str, ThreadTimes | None]]:
-    """Return (process, lane, times of its thread) of each track."""
+class _Lane(NamedTuple):
+    """A track: its process, the thread or own name, the times of its thread."""
+
+    process: str
+    name: str
+    thread: ThreadTimes | None
+    is_gil: bool
+    """Whether the track may have the waits of the thread for the GIL."""
+
+
+def _lanes(importer: _native.TraceImporter) -> list[_Lane]:
+    """Return the lane of each track."""
     threads, processes = table_rows(importer, "thread"), table_rows(importer, "process")
     tracks = table_rows(importer, "__intrinsic_track")
     times = thread_times(importer, tracks, threads)
-    names = []
+    lanes = []
     for track in tracks:
         name, upid = track["name"], track["upid"]
+        is_gil = name == GIL_TRACK and track["utid"] is not None
         if track["utid"] is not None:
             thread = threads[track["utid"]]
             upid = thread["upid"]
-            name = name or thread["name"] or f"thread {thread['tid']}"
+            name = (name if not is_gil else "") or thread["name"] or f"thread {thread['tid']}"
         process = processes[upid] if upid is not None else None
         label = (process["name"] or f"process {process['pid']}") if process else ""
         own = times.get(track["utid"]) if track["parent_id"] is None else None
-        names.append((label, name or ("process" if process else ""), own))
-    return names
+        lanes.append(_Lane(label, name or ("process" if process else ""), own, is_gil))
+    return lanes
+
+
+def _by_lane(importer: _native.TraceImporter) -> tuple[list[Times], list[Times]]:
+    """Return the times of each lane, and those of each thread's waits for the GIL."""
+    lanes = _lanes(importer)
+    busy: list[Times] = []
+    waits: list[Times] = []
+    for row in importer.slice_totals("track")[2]:
+        lane = lanes[row[2]]
+        times = _times(row)._replace(category=lane.process, name=lane.name, thread=lane.thread)
+        (waits if lane.is_gil else busy).append(times)
+    return busy, waits
 
 
 def summarize(importer: _native.TraceImporter) -> Summary:
@@ -129,12 +155,7 @@ def summarize(importer: _native.TraceImporter) -> Summary:
     calls = [times for times in by_name if times.category == FUNCTIONS and times.max]
     own = [times for times in calls if is_own_function(times.name, times.file)]
     others = [times for times in by_name if times.category != FUNCTIONS and times.total]
-    names = _lane_names(importer)
-    lanes = [
-        _times(row)._replace(category=process, name=name, thread=thread)
-        for row in importer.slice_totals("track")[2]
-        for process, name, thread in (names[row[2]],)
-    ]
+    lanes, gil_waits = _by_lane(importer)
     found = {(times.category, times.name) for times in by_name}
     categories = [_times(row) for row in importer.slice_totals("category")[2]]
     has_tests = any(times.category == TESTS for times in categories)
@@ -149,6 +170,7 @@ def summarize(importer: _native.TraceImporter) -> Summary:
         slices=sorted(others, key=lambda times: -times.total),
         categories=sorted(categories, key=lambda times: -times.total),
         lanes=sorted(lanes, key=lambda times: -times.total),
+        gil_waits=sorted(gil_waits, key=lambda times: -times.total),
         statistics=sums,
         unread=[(sums[name], text) for name, text in UNREAD.items() if sums[name]],
         not_followed=[f"left out: {text}" for key, text in LEFT_OUT.items() if key in found],

@@ -44,8 +44,6 @@ time of their caller.
 
 _LIMIT = 10
 _PAGE_LIMIT = 25
-_INNERMOST = 2
-"""How many calls of a stack are shown."""
 _STATS = {
     "bytes_overwritten": "traced_buf_bytes_overwritten",
     "trace_writer_packet_loss": "traced_buf_trace_writer_packet_loss",
@@ -167,7 +165,13 @@ _TIMES: dict[str, Callable[[Times], object]] = {
     "p99": lambda t: time_text(t.p99),
     "max": lambda t: time_text(t.max),
 }
-_NUMBERS = {*_TIMES, "busy", "cpu", "ran", "waited for a CPU", "blocked"}
+_GIL_COLUMNS: dict[str, Callable[[Times], object]] = {
+    "time": _TIMES["total"],
+    **{name: _TIMES[name] for name in ("count", "p50", "p99", "max")},
+    "thread": lambda t: t.name,
+    "process": lambda t: t.category,
+}
+_NUMBERS = {*_TIMES, "time", "busy", "cpu", "ran", "waited for a CPU", "blocked"}
 
 
 def _blocked(found: Summary) -> list[str]:
@@ -228,6 +232,7 @@ def _as_text(contents: Contents, found: Summary, limit: int) -> str:
             ),
             _table("Categories", found.categories, limit, {**_TIMES, **of_category}),
             _table("Lanes", found.lanes, limit, _lane_columns(found.lanes)),
+            _table("Waiting for the GIL", found.gil_waits, limit, _GIL_COLUMNS),
             _off_cpu(found.off_cpu, limit),
             samples_as_text(found.samples, limit),
             heaps_as_text(found.heaps, limit),
@@ -248,7 +253,7 @@ def _off_cpu(rows: list[OffCpu], limit: int) -> str:
             time_text(row.longest),
             row.reason,
             row.thread,
-            " > ".join(row.stack[-_INNERMOST:]) or "-",
+            row.where(),
         )
         for row in rows[:limit]
     ]
@@ -301,6 +306,11 @@ def _as_json(contents: Contents, found: Summary, limit: int | None) -> str:
         "slices": _objects(found.slices, limit),
         "categories": _objects(found.categories, limit),
         "lanes": lanes,
+        "gil_waits": [
+            {"process": t.category, "thread": t.name, "total": t.total, "count": t.number}
+            | {"p50": t.p50, "p90": t.p90, "p99": t.p99, "max": t.max}
+            for t in found.gil_waits[:limit]
+        ],
         "off_cpu": [row._asdict() for row in found.off_cpu[:limit]],
         "samples": samples_as_values(found.samples, limit),
         "heaps": heaps_as_values(found.heaps, limit),

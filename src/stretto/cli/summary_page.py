@@ -5,12 +5,14 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING, NamedTuple
 
+from stretto.analysis.trace_summary import Times
 from stretto.cli.record.detail_lines import time_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from stretto.analysis.trace_summary import Summary, Times
+    from stretto.analysis.off_cpu import OffCpu
+    from stretto.analysis.trace_summary import Summary
 
 _STYLE = """
 body { font: 18px/1.45 system-ui, sans-serif; color: #1b1f24; background: #fff;
@@ -86,7 +88,27 @@ def _charts(found: Summary) -> list[Chart]:
             lambda t: t.cpu,
             lambda t: t.total,
         ),
+        Chart(
+            "Waiting for the GIL",
+            "dark: the longest wait; light: all waits of the thread",
+            found.gil_waits,
+            lambda t: t.max,
+            lambda t: t.total,
+        ),
+        Chart(
+            "Off the CPU",
+            "the innermost calls of the thread, the thread, and why; dark: the longest; light: all",
+            [_off_cpu_times(row) for row in found.off_cpu],
+            lambda t: t.max,
+            lambda t: t.total,
+        ),
     ]
+
+
+def _off_cpu_times(row: OffCpu) -> Times:
+    # The row has no percentiles, and the chart shows none.
+    whose = f"{row.thread}: {row.reason}"
+    return Times(whose, row.where(), row.number, row.total, 0, 0, 0, 0, row.longest, 0)
 
 
 def as_page(title: str, facts: str, found: Summary, limit: int) -> str:

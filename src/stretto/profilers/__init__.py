@@ -7,6 +7,7 @@
     python.log          log records from INFO up    log
     python.exceptions   uncaught exceptions         exceptions
     python.waits        waits for locks             lock_waits
+    python.gil_waits    waits for the GIL           gil_waits
     python.loops        lag of event loops          loop_watch
 
 All have the tag `slow`: a session records them only if it names them. The client imports a
@@ -18,6 +19,8 @@ the program may never need; errors of a profiler are ignored.
 """
 
 from __future__ import annotations
+
+import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,7 +45,8 @@ def install(options: Mapping[str, object] | None = None) -> None:
 
 
 def problems() -> list[str]:
-    """Return a line for each kind of untraced calls since the start of the last session."""
+    """Return a line for each kind of calls and waits that the last session doesn't have."""
     from stretto.profilers import functions
 
-    return functions.problems()
+    gil_waits = sys.modules.get("stretto.profilers.gil_waits")
+    return functions.problems() + (gil_waits.problems() if gil_waits else [])

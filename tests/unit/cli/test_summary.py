@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 import zlib
 from pathlib import Path
@@ -9,7 +10,10 @@ import pytest
 
 import stretto
 from stretto.analysis import trace_summary
+from stretto.analysis.off_cpu import SLEEPS, OffCpu
+from stretto.analysis.trace_summary import Summary, Times
 from stretto.cli.main import main
+from stretto.cli.summary_page import as_page
 from stretto.protos.trace import (
     SourceLocation,
     Trace,
@@ -50,10 +54,36 @@ def functions_have_the_category_of_the_test(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(trace_summary, "FUNCTIONS", "test.functions")
 
 
+EMPTY = Summary(0, None, [], [], [], [], [], [], {}, [], [], [], [], [], [], [])
+
+
 def summarize(trace: bytes, folder: Path, *options: str) -> None:
     path = folder / "t.pftrace"
     path.write_bytes(trace)
     assert main(["summary", *options, str(path)]) == 0
+
+
+def test_waits_for_the_gil_have_a_table_by_thread_and_are_no_lanes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with record() as recorded:
+        start = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+        track = stretto.Track("GIL", parent=stretto.thread_track())
+        for ms in (1, 4):
+            other.begin("waiting for the GIL", track=track, timestamp=start)
+            start += ms * 1_000_000
+            other.end(track=track, timestamp=start)
+    summarize(bytes(recorded.trace), tmp_path)
+    table = capsys.readouterr().out.partition("Waiting for the GIL\n\n")[2].splitlines()
+    thread = threading.current_thread().name
+    assert table[0].split() == ["time", "count", "p50", "p99", "max", "thread", "process"]
+    assert table[2].startswith(f"5 ms      2  1 ms  4 ms  4 ms  {thread}  ")
+    summarize(bytes(recorded.trace), tmp_path, "--format", "json")
+    found = json.loads(capsys.readouterr().out)
+    assert [(t["thread"], t["total"], t["count"]) for t in found["gil_waits"]] == [
+        (thread, 5_000_000, 2)
+    ]
+    assert not found["lanes"]
 
 
 def test_json_has_times_by_function_category_and_lane(
@@ -199,6 +229,19 @@ class TestPage:
         assert all(f"<h2>{title}" in text for title in ("Functions", "Slices", "Categories"))
         assert 'style="width:100.00%"' in text
         assert not any(part in text for part in ("http", "src=", "<script", "@import", "url("))
+
+    def test_page_has_waits_for_the_gil_and_times_off_the_cpu(self) -> None:
+        waits = [Times("app", "worker", 3, 5_000_000, 0, 0, 0, 0, 2_000_000, 0)]
+        off = [OffCpu("MainThread", SLEEPS, ("<main>", "fetch", "recv"), 2, 40_000_000, 30_000_000)]
+        page = as_page("t", "", EMPTY._replace(gil_waits=waits, off_cpu=off), 10)
+        gil, off_cpu = page.split("<h2>")[1:]
+        assert gil.startswith("Waiting for the GIL<")
+        assert 'worker <span class="more">×3 app</span>' in gil
+        assert ">2 ms<" in gil
+        assert off_cpu.startswith("Off the CPU<")
+        assert 'fetch &gt; recv <span class="more">×2 MainThread: sleeps</span>' in off_cpu
+        assert ">30 ms<" in off_cpu
+        assert ">40 ms<" in off_cpu
 
     def test_names_are_escaped(self, tmp_path: Path) -> None:
         with record() as recorded:

@@ -104,6 +104,14 @@ def perf_events(state: MachineState) -> Finding:
     return Finding(OK, "perf events", "allowed, for `linux.perf` of Perfetto's traced_perf")
 
 
+def gil_waits(state: MachineState) -> Finding:
+    """Return whether waits for the GIL can be recorded."""
+    if state.gil_waits:
+        text = f"{state.gil_waits}: `--gil-waits` records none; hand-overs of the GIL are counted"
+        return Finding(LIMITED, "GIL waits", text)
+    return Finding(OK, "GIL waits", "`stretto record --gil-waits` records each")
+
+
 def tracefs(state: MachineState) -> Finding:
     """Return whether the kernel's scheduling and system calls can be recorded."""
     if state.tracefs == "readable":
@@ -160,6 +168,7 @@ FACTS: tuple[Callable[[MachineState], Finding], ...] = (
     seccomp,
     ptrace,
     perf_events,
+    gil_waits,
     tracefs,
     clock,
     descriptors,

@@ -49,6 +49,8 @@ class MachineState(NamedTuple):
     ptrace_scope: int | None = 0
     """Yama's setting; None without Yama."""
     perf_event_paranoid: int | None = 2
+    gil_waits: str = ""
+    """Why waits for the GIL can't be recorded; "" if they can."""
     tracefs: str = "denied"
     """`missing`, `denied` or `readable`."""
     clock_source: str = "tsc"
@@ -87,6 +89,7 @@ def _with_limits(state: MachineState) -> MachineState:
         reads_memory=_reads_memory(),
         ptrace_scope=_number(f"{SETTINGS}/yama/ptrace_scope"),
         perf_event_paranoid=_number(f"{SETTINGS}/perf_event_paranoid"),
+        gil_waits=_gil_waits(),
         tracefs=_tracefs(),
         clock_source=_text(CLOCK_SOURCE),
         descriptors=_descriptors(),
@@ -154,6 +157,12 @@ def _reads_memory() -> bool:
     local, remote = (ctypes.byref(part) for part in parts)
     done: int = read(os.getpid(), local, ctypes.c_ulong(1), remote, ctypes.c_ulong(1), 0)
     return done == 1
+
+
+def _gil_waits() -> str:
+    from stretto import _pyhooks
+
+    return _pyhooks.gil_waits_problem() or ""
 
 
 def _tracefs() -> str:

@@ -40,6 +40,9 @@ SAMPLES = ("python.cpu", "python.wall", "python.gil")
 WAITS = ("python.waits", "python.loops")
 """The categories of `--waits`."""
 
+GIL_WAITS = "python.gil_waits"
+"""The category of `--gil-waits`."""
+
 PRIVATE = {"no_args": "command lines (--no-args)", "no_logs": "log records (--no-logs)"}
 """What a trace may hold that is private, by the option that leaves it out."""
 
@@ -209,6 +212,7 @@ def _recording_options(parsed: dict[str, Any], mode: str) -> RecordingOptions:
     categories = [
         category for name, (category, _) in CATEGORIES.items() if not parsed[f"no_{name}"]
     ]
+    waits = [*WAITS] * parsed["waits"] + [GIL_WAITS] * parsed["gil_waits"]
     samples: list[str] = []
     data_sources = parsed["data_source"]
     if mode == "sample":
@@ -221,7 +225,7 @@ def _recording_options(parsed: dict[str, Any], mode: str) -> RecordingOptions:
         max_size=parsed["size"] if mode == "auto" else parsed["max_size"],
         auto_size=parsed["size"] if mode == "auto" else 0,
         duration_ms=-(-(parsed["duration"] or 0) // 10**6),
-        categories=categories + list(WAITS) * parsed["waits"] + parsed["category"],
+        categories=categories + waits + parsed["category"],
         counters=not parsed["no_counters"],
         sched=parsed["sched"],
         sample_ns=parsed["sample"] or 0,

@@ -221,6 +221,10 @@ CONTENTS = Group(
         "event loops of asyncio",
     ),
     Option(
+        "--gil-waits",
+        "also record waits for the GIL: when a thread waited, and which thread held it",
+    ),
+    Option(
         "--sample",
         "instead of function calls, record the stacks of threads that run, at this rate of CPU "
         "time (1000hz); with --data-source python.wall of all threads, with python.gil of the "

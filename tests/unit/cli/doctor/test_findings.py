@@ -37,6 +37,7 @@ CASES: list[tuple[Callable[[MachineState], Finding], dict[str, Any], str, str]] 
     (findings.perf_events, {"perf_event_paranoid": 3}, LIMITED, "no samples of the kernel"),
     (findings.perf_events, {"perf_event_paranoid": 3, "root": True}, OK, "allowed"),
     (findings.perf_events, {"perf_event_paranoid": None}, LIMITED, "this kernel has none"),
+    (findings.gil_waits, {"gil_waits": "no slot"}, LIMITED, "no slot: `--gil-waits` records none"),
     (findings.tracefs, {"tracefs": "denied"}, LIMITED, "readable by root only"),
     (findings.tracefs, {"tracefs": "missing"}, LIMITED, "not mounted"),
     (findings.clock, {"clock_source": "kvm-clock"}, LIMITED, "kvm-clock: each event costs"),

@@ -50,6 +50,12 @@ def test_waits_are_recorded_on_request():
     assert options.recording.categories[-3:] == ["python.waits", "python.loops", "mine"]
 
 
+def test_waits_for_the_gil_are_recorded_on_request():
+    options = RecordOptions(["--gil-waits", "app.py"])
+    assert options.recording.categories[-1] == "python.gil_waits"
+    assert "python.waits" not in options.recording.categories
+
+
 def test_recording_with_children_records_no_built_in_category_by_default():
     options = RecordOptions([*CATEGORY_OPTIONS, "--no-functions", "app.py"])
     assert options.recording.categories == []
