@@ -48,6 +48,12 @@ select slice.id, ts, dur from slice join thread_track on track_id = thread_track
 join thread using (utid)
 where slice.name = 'wait for lock' and thread.name glob 'worker-*' order by ts desc limit 1 offset 8
 """
+PAUSE = """
+select pause.id, pause.ts, pause.dur
+from slice pause join slice inside on pause.parent_id = inside.id
+where pause.name = 'garbage collection' and inside.name = 'handle' order by pause.dur desc limit 1
+"""
+REQUEST = "select id, ts, dur from slice where name = 'Shop.do_GET' order by dur desc limit 1"
 """Select what the pictures of the recipes show."""
 
 FIND = "id => window.app.trace.selection.selectSqlEvent('slice', id, {scrollToSelection: true})"
@@ -109,8 +115,13 @@ def draw_flow_demo(ui: PerfettoUi, folder: Path, out: Path) -> None:
         ui.page.screenshot(path=out, clip=process_region(ui, FLOW_PROCESS))
 
 
-def draw_recipe(ui: PerfettoUi, folder: Path, out: Path, query: str) -> None:
-    """Draws the UI's window; the slice of the query is selected, with its arguments."""
+def draw_recipe(
+    ui: PerfettoUi, folder: Path, out: Path, query: str, *options: str, around: float = 2
+) -> None:
+    """Draws the UI's window; the slice of the query is selected, with its arguments.
+
+    Around it, the picture shows so many times its duration, on each side.
+    """
     name = out.stem.removeprefix("recipe_")
     # Paths are visible in the picture: they are those of a temporary folder.
     program = shutil.copy(ROOT / "examples" / "recipes" / f"{name}.py", folder)
@@ -119,13 +130,13 @@ def draw_recipe(ui: PerfettoUi, folder: Path, out: Path, query: str) -> None:
         python.symlink_to(sys.prefix)
     trace = folder / f"{name}.pftrace"
     command = [str(python / "bin" / "python"), "-m", "stretto", "record", "--no-counters"]
-    subprocess.run([*command, "--waits", "-o", str(trace), program], check=True)
+    subprocess.run([*command, *options, "-o", str(trace), program], check=True)
     with shown(ui, trace):
         ui.page.set_viewport_size({"width": 1400, "height": 900})
         ui.page.locator(".pf-sidebar button").first.click()
         ((found, begin, duration),) = ui.query(query)
         ui.page.evaluate(FIND, found)
-        scroll(ui, begin - 2 * duration, begin + 3 * duration)
+        scroll(ui, begin - int(around * duration), begin + int((1 + around) * duration))
         ui.page.mouse.move(300, 800)
         ui.page.mouse.wheel(0, 2000)  # to the arguments
         ui.page.evaluate("waitForPerfettoIdle(500)")
@@ -134,12 +145,22 @@ def draw_recipe(ui: PerfettoUi, folder: Path, out: Path, query: str) -> None:
 
 def draw_starved_loop(ui: PerfettoUi, folder: Path, out: Path) -> None:
     """Draws a slice that blocks the event loop, with its stack."""
-    draw_recipe(ui, folder, out, BLOCKED)
+    draw_recipe(ui, folder, out, BLOCKED, "--waits")
 
 
 def draw_lock_convoy(ui: PerfettoUi, folder: Path, out: Path) -> None:
     """Draws a wait for the lock, with the waits of the other threads."""
-    draw_recipe(ui, folder, out, CONVOY)
+    draw_recipe(ui, folder, out, CONVOY, "--waits")
+
+
+def draw_gc_pauses(ui: PerfettoUi, folder: Path, out: Path) -> None:
+    """Draws a collection of all objects, in the request that it delays."""
+    draw_recipe(ui, folder, out, PAUSE)
+
+
+def draw_slow_request(ui: PerfettoUi, folder: Path, out: Path) -> None:
+    """Draws a request that waits for a lock, for the GIL and for another service."""
+    draw_recipe(ui, folder, out, REQUEST, "--waits", "--gil-waits", around=0.2)
 
 
 def process_region(ui: PerfettoUi, process: str) -> Any:
@@ -157,6 +178,8 @@ PICTURES = {
     "flow_demo.png": draw_flow_demo,
     "recipe_starved_loop.png": draw_starved_loop,
     "recipe_lock_convoy.png": draw_lock_convoy,
+    "recipe_gc_pauses.png": draw_gc_pauses,
+    "recipe_slow_request.png": draw_slow_request,
 }
 
 

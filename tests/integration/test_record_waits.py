@@ -136,3 +136,33 @@ def test_recipe_of_a_lock_convoy(tmp_path: Path) -> None:
     convoy = [wait for wait in waits(trace) if wait[1] == f"{script}:15 (<module>)"]
     assert len(convoy) > 3
     assert any(holder for _, _, holder in convoy)
+
+
+@pytest.mark.thorough
+@pytest.mark.once
+def test_recipe_of_gc_pauses(tmp_path: Path) -> None:
+    trace = tmp_path / "t.pftrace"
+    assert record(trace, str(RECIPES / "gc_pauses.py")).status == 0
+    sql = """
+        select extract_arg(pause.arg_set_id, 'debug.generation') as generation
+        from slice pause join slice inside on pause.parent_id = inside.id
+        where pause.name = 'garbage collection' and inside.name = 'handle'
+        order by pause.dur desc limit 1"""
+    with TraceProcessor(str(trace), engine="sqlite") as processor:
+        assert [row.generation for row in processor.query(sql)] == [2]
+
+
+@pytest.mark.thorough
+@pytest.mark.once
+def test_recipe_of_a_slow_request(tmp_path: Path) -> None:
+    trace = tmp_path / "t.pftrace"
+    script = RECIPES / "slow_request.py"
+    assert record(trace, "--waits", "--gil-waits", str(script)).status == 0
+    sql = """
+        select distinct inside.name from slice request join slice inside
+        on inside.ts >= request.ts and inside.ts + inside.dur <= request.ts + request.dur
+        join thread_track a on a.id = request.track_id join thread_track b on b.id = inside.track_id
+        where request.name = 'Shop.do_GET' and a.utid = b.utid"""
+    with TraceProcessor(str(trace), engine="sqlite") as processor:
+        names = {row.name for row in processor.query(sql)}
+    assert {"wait for lock", "waiting for the GIL", "price", "ask_bank"} <= names
