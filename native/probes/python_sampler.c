@@ -20,6 +20,11 @@ enum {
   /* The CPU time of another process lags behind by at most this, while its
    * threads run: one tick of the kernel, which has 100 to 1,000 in a second. */
   CLOCK_LAG_NS = 10 * 1000 * 1000,
+  /* The clock of the CPU time is read again after this time: while threads run,
+   * it advances only at ticks of the kernel. */
+  CLOCK_PERIOD_NS = 4 * 1000 * 1000,
+  /* The process has used no CPU time for this long: it is quiet. */
+  QUIET_NS = CLOCK_LAG_NS + CLOCK_PERIOD_NS,
   /* The largest number of periods that wait for a sample. */
   MAX_CREDIT = 100,
   /* The number of threads to look at if the process has used no CPU time. */
@@ -36,6 +41,7 @@ struct st_python_sampler {
   clockid_t cpu_clock;
   /* The CPU time of the process at the last tick, and when it has increased. */
   uint64_t cpu_ns, busy_ns;
+  uint64_t clock_read_ns;
   /* The CPU time for which samples may be taken. */
   int64_t credit_ns;
   /* When the next tick is due, also if it is in the next run; 0 at first. */
@@ -210,10 +216,14 @@ static bool sample_thread(struct st_python_sampler* s,
 
 /* --- One tick ------------------------------------------------------------ */
 
-/* Adds the CPU time since the last tick to the credit.  The part for which the
+/* Adds the CPU time since the last call to the credit.  The part for which the
  * sampler came too late is counted: a sample can't show what ran earlier. */
 static void add_credit(struct st_python_sampler* s, uint64_t now) {
-  uint64_t period = s->config.period_ns, cpu_ns = now_of(s->cpu_clock);
+  uint64_t period = s->config.period_ns;
+  if (now - s->clock_read_ns < CLOCK_PERIOD_NS)
+    return;
+  s->clock_read_ns = now;
+  uint64_t cpu_ns = now_of(s->cpu_clock);
   uint64_t used = cpu_ns > s->cpu_ns ? cpu_ns - s->cpu_ns : 0;
   uint64_t late = used / period;
   if (late > s->missed_ticks)
@@ -239,7 +249,7 @@ static bool runs(const struct st_python_sampler* s,
  * for a CPU counts as one that runs. */
 static bool sample_running(struct st_python_sampler* s, uint64_t now) {
   add_credit(s, now);
-  bool all_are_there = true, is_quiet = now - s->busy_ns > CLOCK_LAG_NS;
+  bool all_are_there = true, is_quiet = now - s->busy_ns > QUIET_NS;
   int count = s->threads.count;
   int looks = is_quiet && count > QUIET_THREADS ? QUIET_THREADS : count;
   uint64_t first = s->stats.ticks * (uint64_t)looks;

@@ -20,6 +20,8 @@ bool st_python_thread_runs(const struct st_python_thread* t) {
       t->syscall_fd < 0 ? 0 : pread(t->syscall_fd, text, sizeof text - 1, 0);
   if (size <= 0)
     return false;
+  if (text[0] == 'r') /* "running" */
+    return true;
   text[size] = 0;
   return !st_syscall_text_is_blocked(text, (struct st_address_range){0});
 }

@@ -104,8 +104,9 @@ class ProcessSamples:
         result = _NEW_FRAMES
         while result == _NEW_FRAMES:
             result = self._sampler.run(max(end - time.monotonic_ns(), 0))
-            self._interned.add_frames(self._sampler.take_frames())
-            self._read_names()  # A thread with new frames may end before the next `drain`.
+            if frames := self._sampler.take_frames():
+                self._interned.add_frames(frames)
+                self._read_names()  # A thread with new frames may end before the next `drain`.
         return result != _GONE
 
     @property
