@@ -900,7 +900,7 @@ def cancel_call() -> None:
     """Cancel the call that `call_after` has planned. If it has begun, wait until it has ended."""
 
 def keep(object: object, /) -> None:
-    """Keep a reference to the object until the process ends."""
+    """Keep the object until the process ends; from CPython 3.12 on, it is immortal."""
 
 def describe_process() -> None:
     """Call the hook `describe_process` if the description is that of the parent, after a fork."""

@@ -7,6 +7,7 @@ error.
 from __future__ import annotations
 
 import atexit
+import gc
 import os
 import sys
 
@@ -27,6 +28,9 @@ BACKEND = "record"
 DEADLINE_MS = 10_000.0
 """How long a process waits for its recorder, which may still be importing its service."""
 
+SUPPORT = ("_functools", "_socket", "errno", "fcntl", "mmap", "select")
+"""Modules of the standard library that this process imports for the recording."""
+
 SWITCHES = ("c_functions", "cpu", "log_args", "log_result", "my_code")
 """Options of function tracing that are on or off."""
 
@@ -35,6 +39,7 @@ _is_system = False
 _service = ""
 _name = ""
 _fork_socket: ForkSocket | None = None
+_classes_kept = False
 
 
 def start(first: list[dict[str, int]]) -> None:
@@ -53,15 +58,31 @@ def start(first: list[dict[str, int]]) -> None:
     workspace = Workspace.from_environment()
     if workspace is None or not os.path.exists(workspace.fork_socket):
         return
-    _start(workspace)
+    _prepare(workspace)
     # The modules stay until the end of the process, so no garbage collection has to visit them.
     # That matters most in forked children: a collection copies the pages of the objects it visits.
-    from stretto import _pyhooks
+    from stretto import _native, _pyhooks
 
     _pyhooks.exempt_since(first)
+    _free_spare_objects()
+    connection: list[dict[str, int]] = gc.get_stats()
+    _native.call_untraced(_connect)
+    _pyhooks.exempt_since(connection)
 
 
-def _start(workspace: Workspace) -> None:
+def _free_spare_objects() -> None:
+    """Free what the interpreter keeps for later use: the imports left thousands of tuples there.
+
+    The last collection of a process frees them, which copies a hundred pages of a forked child.
+    This collection visits no object, because all are frozen.
+    """
+    gc.freeze()
+    gc.collect()
+    gc.unfreeze()
+
+
+def _prepare(workspace: Workspace) -> None:
+    """Do everything but to connect."""
     import stretto
     from stretto import _native
 
@@ -81,13 +102,13 @@ def _start(workspace: Workspace) -> None:
     _note_problems_at_os_exit(workspace)
     name = "system" if _is_system else BACKEND
     fork.reconnect[name] = lambda: _connect_again(workspace)
+    fork.before.append(_keep_classes)
     atexit.register(_native.call_untraced, _end, workspace)
     _open_fork_socket(workspace)
     _report_matches(options.get("include", []))
     _share_totals()
     if _is_system:
         _replace_always_on()
-    _native.call_untraced(_connect)
 
 
 def is_connected() -> bool:
@@ -274,9 +295,28 @@ def _end_unconnected() -> None:
     # At its end the interpreter frees all modules in `sys.modules`, which would copy hundreds of
     # pages. So our modules are hidden there, and kept.
     for name in [*sys.modules]:
-        if name == "stretto" or name.startswith("stretto."):
+        if name == "stretto" or name.startswith("stretto.") or name in SUPPORT:
             _native.keep(sys.modules[name])
             sys.modules[name] = None  # type: ignore[assignment]
+
+
+def _keep_classes() -> None:
+    """Before the first fork: make the references of `object` to our classes immortal.
+
+    At its end the interpreter would free them, which would copy 70 pages of each child.
+    """
+    global _classes_kept
+    if _classes_kept:
+        return
+    _classes_kept = True
+    from _weakref import ref
+
+    from stretto import _native
+
+    ours = [vars(module) for name, module in sys.modules.items() if name.startswith("stretto.")]
+    for value in {id(value): value for names in ours for value in names.values()}.values():
+        if type(value) is type and value.__module__.startswith("stretto."):
+            _native.keep(ref(value))  # The same object that `__subclasses__` has.
 
 
 def _lost_events() -> int:
