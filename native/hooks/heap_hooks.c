@@ -1,10 +1,9 @@
 #include "hooks/heap_hooks.h"
 
 #include <stdlib.h>
-#include <time.h>
 
 #include "core/fork_guard.h"
-#include "probes/heap_budget.h"
+#include "probes/heap_pace.h"
 #include "probes/poisson.h"
 
 /* pymalloc gives requests above this to the domain `raw`. */
@@ -13,13 +12,11 @@ enum { MAX_SMALL = 512 };
 static struct {
   struct st_heap_profile profile;
   struct st_heap_stacks stacks;
-  struct st_heap_budget budget;
+  struct st_heap_pace pace;
   struct st_heap_options options;
   _Atomic bool running;
-  _Atomic uint64_t interval, seeds;
+  _Atomic uint64_t seeds;
   _Atomic uint32_t profiles; /* The number of profiles so far. */
-  uint32_t slower;
-  uint64_t clock_cost; /* What reading the clock adds to a duration, in ns. */
   PyMemAllocatorEx originals[ST_HEAPS];
   bool in_place[ST_HEAPS];
 } heap = {.profile.mutex = PTHREAD_MUTEX_INITIALIZER};
@@ -46,39 +43,6 @@ static void unlock(void) {
   pthread_mutex_unlock(&heap.profile.mutex);
 }
 
-static uint64_t now_ns(clockid_t clock) {
-  struct timespec t;
-  clock_gettime(clock, &t);
-  return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
-static void sample_less(void) {
-  uint64_t interval = heap.interval * 2;
-  if (interval > heap.options.max_interval)
-    return;
-  heap.interval = interval;
-  heap.slower++;
-}
-
-/* Returns the shortest duration that two readings of the clock measure. */
-static uint64_t clock_cost(void) {
-  uint64_t least = UINT64_MAX;
-  for (int i = 0; i < 32; i++) {
-    uint64_t began = now_ns(CLOCK_THREAD_CPUTIME_ID);
-    uint64_t cost = now_ns(CLOCK_THREAD_CPUTIME_ID) - began;
-    least = cost < least ? cost : least;
-  }
-  return least;
-}
-
-static void end_timed(uint64_t began) {
-  uint64_t duration = now_ns(CLOCK_THREAD_CPUTIME_ID) - began;
-  duration = duration > heap.clock_cost ? duration - heap.clock_cost : 0;
-  if (st_heap_budget_add(&heap.budget, duration) &&
-      st_heap_budget_is_over(&heap.budget, now_ns(CLOCK_PROCESS_CPUTIME_ID)))
-    sample_less();
-}
-
 /* Returns the seed of this thread in a new profile; else it is not used. */
 static uint64_t new_seed(void) {
   if (thread.profile == heap.profiles)
@@ -96,19 +60,17 @@ __attribute__((noinline)) static void sample(uint32_t domain, void* block,
     return;
   }
   uint64_t weight =
-      st_poisson_weight(&thread.poisson, size, heap.interval, new_seed());
+      st_poisson_weight(&thread.poisson, size, heap.pace.interval, new_seed());
   if (!weight || thread.left_out)
     return;
   lock();
-  bool timed = st_heap_budget_is_timed(&heap.budget);
-  uint64_t began = timed ? now_ns(CLOCK_THREAD_CPUTIME_ID) : 0;
+  uint64_t began = st_heap_pace_begin(&heap.pace);
   if (heap.running) {
     uint32_t stack = st_heap_stack_number(&heap.stacks, &heap.profile.filter);
     st_heap_add(&heap.profile, domain, stack, (uint64_t)(uintptr_t)block,
                 weight);
   }
-  if (timed)
-    end_timed(began);
+  st_heap_pace_end(&heap.pace, began);
   unlock();
 }
 
@@ -288,10 +250,8 @@ bool st_heap_hooks_start(const struct st_heap_options* options) {
   }
   st_heap_profile_init(&heap.profile);
   heap.options = *options;
-  heap.budget = (struct st_heap_budget){.limit = options->limit};
-  heap.clock_cost = clock_cost();
-  heap.interval = options->interval;
-  heap.slower = 0;
+  st_heap_pace_start(&heap.pace, options->interval, options->max_interval,
+                     options->limit);
   heap.seeds = 0;
   heap.profiles++;
   heap.running = true;
@@ -399,8 +359,8 @@ struct st_heap_stats st_heap_hooks_stats(void) {
       .stacks =
           heap.running ? st_stack_table_stack_count(heap.stacks.table) : 0,
       .other_stacks = heap.stacks.rest,
-      .interval = heap.interval,
-      .slower = heap.slower,
+      .interval = heap.pace.interval,
+      .slower = heap.pace.slower,
   };
   unlock();
   return stats;

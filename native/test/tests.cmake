@@ -9,6 +9,9 @@ endfunction()
 
 if(STRETTO_TESTS)
   enable_testing()
+  # Its own calls are followed by their frame pointers.
+  set_source_files_properties(native/test/test_heap_file.c PROPERTIES
+    COMPILE_OPTIONS -fno-omit-frame-pointer)
   file(GLOB tests CONFIGURE_DEPENDS native/test/test_*.c)
   foreach(test IN LISTS tests)
     stretto_program(${test})

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import fcntl
+import shutil
+import subprocess
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -246,6 +248,35 @@ def test_ui_shows_a_flame_graph_of_the_heap(ui: PerfettoUi, tmp_path: Path) -> N
         for name in ("load", "parse"):
             ui.page.wait_for_function("name => [...drawnTexts].includes(name)", arg=name)
         ui.screenshot("ui-heap")
+        assert ui.query(ERRORS) == []
+        assert view.interrupt() == 0
+
+
+NATIVE_HEAP = """
+#include <stdlib.h>
+#define NOINLINE __attribute__((noinline))
+static void *kept[20000], **next = kept;
+NOINLINE void read_row(size_t size) { *next++ = malloc(size); }
+NOINLINE void load_table(void) { for (int i = 0; i < 9000; i++) read_row(1000); }
+NOINLINE void build_index(void) { for (int i = 0; i < 9000; i++) *next++ = calloc(1, 400); }
+int main(void) { load_table(); build_index(); return 0; }
+"""
+
+
+def test_ui_shows_a_flame_graph_of_malloc(ui: PerfettoUi, tmp_path: Path) -> None:
+    source, trace = tmp_path / "shop.c", tmp_path / "malloc.pftrace"
+    source.write_text(NATIVE_HEAP)
+    if not shutil.which("cc"):
+        pytest.skip("no C compiler")
+    subprocess.run(["cc", "-O1", "-o", tmp_path / "shop", source], check=True)
+    assert record_program(trace, "--native-heap=4k", str(tmp_path / "shop")).status == 0
+    with Command("view", "--offline", "--no-browser", "--port", "0", str(trace)) as view:
+        ui.first_screen(view.line_with("#!/?url="))
+        # The UI selects the dump itself.
+        ui.page.locator(".pf-flamegraph .pf-virtual-canvas").wait_for()
+        for name in ("main", "load_table", "read_row", "build_index"):
+            ui.page.wait_for_function("name => [...drawnTexts].includes(name)", arg=name)
+        ui.screenshot("ui-native-heap")
         assert ui.query(ERRORS) == []
         assert view.interrupt() == 0
 

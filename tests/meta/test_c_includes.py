@@ -29,6 +29,7 @@ LAYERS = (
     "core",
     "analysis",
     "probes",
+    "preload",
     "bind/common",
     "bind/data_path",
     "bind/protozero",
@@ -52,7 +53,9 @@ IMPLEMENTED_BY = {"hooks/backend": ("hooks/monitoring", "hooks/profile")}
 
 def sources() -> list[Path]:
     return [
-        path for folder in ("core", "probes", "bind", "hooks") for path in native_sources(folder)
+        path
+        for folder in ("core", "probes", "preload", "bind", "hooks")
+        for path in native_sources(folder)
     ]
 
 

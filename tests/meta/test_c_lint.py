@@ -36,7 +36,7 @@ def find(pattern: re.Pattern[str], paths: list[Path], complaint: str) -> list[st
 
 
 def test_core_does_not_include_python_headers() -> None:
-    folders = ("core", "analysis", "probes", "test")
+    folders = ("core", "analysis", "probes", "preload", "test")
     paths = [path for folder in folders for path in native_sources(folder)]
     report(find(PYTHON_HEADER, paths, f"no Python in {folders}"))
 

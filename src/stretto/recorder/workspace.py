@@ -9,6 +9,7 @@ FOLDER/                     mode 0700, named by the environment variable STRETTO
   site/sitecustomize.py     on PYTHONPATH: the first code that a recorded Python runs
   notes/PID                 messages of a recorded process for the summary, one per line
   threshold                 for auto detail: duration from which calls are shown, u64 in ns
+  native_heap/PID-START     with --native-heap: the samples of a process (heap_file.h)
   failures/PID              reasons why a Python can't be recorded
 """
 
@@ -40,6 +41,7 @@ class Workspace:
         self.site = os.path.join(folder, "site")
         self.notes = os.path.join(folder, "notes")
         self.failures = os.path.join(folder, "failures")
+        self.native_heap = os.path.join(folder, "native_heap")
         self.threshold = os.path.join(folder, "threshold")
 
     @classmethod

@@ -164,11 +164,18 @@ class RecordOptions:
 
     def _check_heap(self, parsed: dict[str, Any]) -> None:
         for name in ("heap_every", "heap_max"):
-            if parsed[name] and not parsed["heap"]:
+            if parsed[name] and not (parsed["heap"] or parsed["native_heap"]):
                 option = name.replace("_", "-")
-                raise CommandError(f"record: --{option} goes with --heap.", USAGE_EXIT_CODE)
+                raise CommandError(
+                    f"record: --{option} goes with --heap and --native-heap.", USAGE_EXIT_CODE
+                )
         if parsed["heap_every"] and parsed["heap_max"]:
             raise CommandError("record: --heap-every and --heap-max: choose one.", USAGE_EXIT_CODE)
+        for name in ("attach", "system"):
+            if parsed["native_heap"] and parsed[name]:
+                raise CommandError(
+                    f"record: --native-heap doesn't go with --{name}.", USAGE_EXIT_CODE
+                )
 
     def _check_attach(self) -> None:
         if self.program:
@@ -231,7 +238,8 @@ def _recording_options(parsed: dict[str, Any], mode: str) -> RecordingOptions:
         sample_ns=parsed["sample"] or 0,
         sample_sources=samples,
         stack_samples=parsed["stack_samples"],
-        heap=_heap_options(parsed),
+        heap=_heap_options(parsed, "heap"),
+        native_heap=_heap_options(parsed, "native_heap"),
         object_graph=parsed["object_graph"],
         target=_target_options(parsed, mode),
         system=parsed["system"],
@@ -241,11 +249,11 @@ def _recording_options(parsed: dict[str, Any], mode: str) -> RecordingOptions:
     )
 
 
-def _heap_options(parsed: dict[str, Any]) -> HeapOptions | None:
-    if not parsed["heap"]:
+def _heap_options(parsed: dict[str, Any], name: str) -> HeapOptions | None:
+    if not parsed[name]:
         return None
     every_ns = parsed["heap_every"] or DEFAULT_DUMP_INTERVAL_MS * 10**6
-    return HeapOptions(parsed["heap"], max(1, every_ns // 10**6), parsed["heap_max"])
+    return HeapOptions(parsed[name], max(1, every_ns // 10**6), parsed["heap_max"])
 
 
 def _target_options(parsed: dict[str, Any], mode: str) -> dict[str, list[str]]:

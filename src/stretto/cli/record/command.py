@@ -61,7 +61,7 @@ def _start_recorder(
         reporter = TerminalReporter(
             quiet=options.quiet,
             private=options.private,
-            heap=options.recording.heap is not None,
+            heap=bool(options.recording.heap or options.recording.native_heap),
             flows="flows" in options.recording.target,
         )
         recorder = Recorder(options.recording, output, reporter, launch)

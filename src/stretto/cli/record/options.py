@@ -246,12 +246,23 @@ CONTENTS = Group(
         bare=DEFAULT_HEAP_INTERVAL,
     ),
     Option(
+        "--native-heap",
+        "also record which calls of C, C++ or Rust code hold memory of malloc, in any program: a "
+        "sample per BYTES (64k), with their stacks; frees are followed",
+        "BYTES",
+        _sampling_interval,
+        bare=DEFAULT_HEAP_INTERVAL,
+    ),
+    Option(
         "--heap-every",
-        "with --heap: time between two dumps (10s); the last dump is that of the end",
+        "with --heap or --native-heap: time between two dumps (10s); the last one is of the end",
         "TIME",
         parse_time_ns,
     ),
-    Option("--heap-max", "with --heap: one dump, of the moment when most memory was held"),
+    Option(
+        "--heap-max",
+        "with --heap or --native-heap: one dump, of the moment when most memory was held",
+    ),
     Option(
         "--object-graph",
         "also record all objects at the end, with their sizes and references: who holds the memory",

@@ -83,7 +83,7 @@ class TerminalReporter:
         )
         notes = list(result.notes)
         silent = saved and contents is not None and not contents.events and not result.profiles
-        if silent and not result.not_followed:
+        if silent and not result.not_followed and not self._heap:
             notes.append("the trace has no events: there were none of an enabled category")
         text = "\n".join([text, *(f"  note: {each}" for each in notes)])
         if result.auto_detail:

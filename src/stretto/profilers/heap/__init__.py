@@ -1,7 +1,8 @@
 """Heap profiles: which Python calls hold memory, and which have allocated it; and object graphs.
 
     source.py                the data source `python.heap`: one profile per process
-    dumps.py                 dumps of the profile, as packets of a trace
+    dumps.py                 dumps of the profile
+    heap_sequence.py         the packets of one heap's dumps
     stacks.py                the interned data of the dumps
     function_counters.py     counter tracks of the functions that hold or allocate most
     object_graph.py          the data source `python.object_graph`: objects, and who holds them

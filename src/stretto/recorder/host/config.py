@@ -63,7 +63,9 @@ def make_config(options: RecordingOptions, *, to_file: bool) -> TraceConfig:
 
         sources.append(TraceConfig.DataSource(config=make_data_source()))
     if options.heap is not None:
-        sources.append(_heap_source(options.heap))
+        sources.append(_heap_source("python.heap", options.heap))
+    if options.native_heap is not None:
+        sources.append(_heap_source("android.heapprofd", options.native_heap))
     if options.object_graph:
         sources.append(TraceConfig.DataSource(config=DataSourceConfig(name="python.object_graph")))
     sources += [
@@ -86,15 +88,13 @@ def make_config(options: RecordingOptions, *, to_file: bool) -> TraceConfig:
     return config
 
 
-def _heap_source(options: HeapOptions) -> TraceConfig.DataSource:
+def _heap_source(name: str, options: HeapOptions) -> TraceConfig.DataSource:
     heap = HeapprofdConfig(sampling_interval_bytes=options.interval, dump_at_max=options.at_max)
     if not options.at_max:
         heap.continuous_dump_config = HeapprofdConfig.ContinuousDumpConfig(
             dump_interval_ms=options.dump_interval_ms
         )
-    return TraceConfig.DataSource(
-        config=DataSourceConfig(name="python.heap", heapprofd_config=heap)
-    )
+    return TraceConfig.DataSource(config=DataSourceConfig(name=name, heapprofd_config=heap))
 
 
 def _stream(config: TraceConfig, options: RecordingOptions) -> None:

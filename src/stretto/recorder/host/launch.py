@@ -49,6 +49,7 @@ class Launch:
     ) -> None:
         self.runner = SelectorTaskRunner()
         self.program = Program(self.runner)
+        self._options = options
         self._command = path, arguments
         self._stdout = STDERR if to_stdout else -1
         self.workspace = workspace_folder.create(options.target)
@@ -69,7 +70,7 @@ class Launch:
         """
         if not self.program.pid:
             path, arguments = self._command
-            environment = workspace_folder.environment(self.workspace)
+            environment = workspace_folder.environment(self.workspace, self._options)
             self.program.start(path, arguments, environment, stdout=self._stdout)
 
     def cancel(self) -> None:

@@ -46,6 +46,7 @@ class RecordingOptions:
         sample_sources: names of the data sources of the samples.
         stack_samples: whether samples are StackSample packets instead of PerfSample.
         heap: how the memory of the processes is profiled; None: not at all.
+        native_heap: how the memory of malloc is profiled; None: not at all.
         object_graph: whether to record the objects of the processes at the end.
         target: options for the recorded processes, which read them from the workspace.
         system: whether to record with the machine's tracing service and all its producers.
@@ -70,6 +71,7 @@ class RecordingOptions:
         sample_sources: Sequence[str] = (),
         stack_samples: bool = False,
         heap: HeapOptions | None = None,
+        native_heap: HeapOptions | None = None,
         object_graph: bool = False,
         target: Options | None = None,
         system: bool = False,
@@ -89,6 +91,7 @@ class RecordingOptions:
         self.sample_sources = sample_sources
         self.stack_samples = stack_samples
         self.heap = heap
+        self.native_heap = native_heap
         self.object_graph = object_graph
         self.target = target or {}
         self.system = system

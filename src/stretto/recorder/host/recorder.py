@@ -25,6 +25,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from stretto.recorder.host.attached_program import AttachedProgram
     from stretto.recorder.host.launch import Launch
+    from stretto.recorder.host.native_heap import NativeHeaps
     from stretto.recorder.host.options import RecordingOptions
     from stretto.recorder.host.output import Output
     from stretto.recorder.host.recording import Recording
@@ -75,6 +76,7 @@ class Recorder:
             self._counters = Counters(self._runner, self._recording.add_producer)
         self._scheduling = self._make_scheduling() if options.sched else None
         self._samples = self._make_samples() if options.sample_ns else None
+        self._native_heaps = self._make_native_heaps() if options.native_heap else None
         self._snapshots = Snapshots(self._runner, self._recording, output, reporter)
         launch.program.on_snapshot = self._snapshots.take
         self._program = self._attached_program() if options.attach else launch.program
@@ -110,6 +112,18 @@ class Recorder:
         form = STACK_SAMPLE if options.stack_samples else PERF_SAMPLE
         return ProgramSamples(self._runner, self._recording.add_producer, options.sample_ns, form)
 
+    def _make_native_heaps(self) -> NativeHeaps:
+        # The module is imported only for `--native-heap`.
+        from stretto.recorder.host.native_heap import NativeHeaps
+
+        return NativeHeaps(
+            self._runner,
+            self._recording.add_producer,
+            self._workspace.native_heap,
+            lambda pid: pid in self._descendants.followed,
+            hides_arguments="no_args" in self._options.target,
+        )
+
     def _attached_program(self) -> AttachedProgram:
         # The module is imported only to attach to a running program.
         from stretto.recorder.host.attached_program import AttachedProgram
@@ -138,6 +152,8 @@ class Recorder:
         self._tick()
         if self._samples is not None:
             self._samples.follow_tree(self._program.pid)
+        if self._native_heaps is not None:
+            self._native_heaps.scan()
         self._follow_size()
         if self._options.stream and not self._output.direct:
             self._count()
@@ -314,7 +330,7 @@ class Recorder:
         reasons += [(pid, [reason]) for pid, reason in self._recording.unrecorded.items()]
         lines = [f"{pid}: {line}" for pid, lines in reasons for line in lines]
         lines += self._descendants.not_followed(explained=failures)
-        if not lines and not followed:
+        if not lines and not followed and self._native_heaps is None:
             lines.append("the program: it is no Python, and started none")
         if "my_code" in self._options.target:
             lines.append(f"left out: {NOT_OWN_CODE}")

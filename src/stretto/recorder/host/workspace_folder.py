@@ -17,15 +17,23 @@ import stat
 import sys
 import time
 
+import stretto
 from stretto.base.errors import CommandError
 from stretto.base.unix_socket import MAX_PATH_BYTES
 from stretto.recorder import target
 from stretto.recorder.workspace import VARIABLE, Options, Workspace
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from stretto.recorder.host.options import RecordingOptions
+
 PREFIX = "stretto-record-"
 LOCK = "recorder.lock"
 NEW_LOCK = f"{LOCK}.new"
 """The name of the lock file before it is locked."""
+MALLOC_LIBRARY = os.path.join(os.path.dirname(stretto.__file__), "libstretto_malloc.so")
+MALLOC_VARIABLE = "STRETTO_NATIVE_HEAP"
+"""Starts the library in a program (native/preload/sampler.h)."""
 CREATION_S = 60
 """More than the time from the creation of a folder to its lock."""
 
@@ -148,6 +156,7 @@ def create(options: Options) -> Workspace:
         os.mkdir(workspace.site)
         os.mkdir(workspace.notes)
         os.mkdir(workspace.failures)
+        os.mkdir(workspace.native_heap)
         _copy_first_code(workspace.site)
         workspace.write_options(options)
     except OSError as error:
@@ -187,9 +196,14 @@ def remove(workspace: Workspace) -> None:
         os.close(lock)
 
 
-def environment(workspace: Workspace) -> dict[str, str]:
+def environment(workspace: Workspace, options: RecordingOptions) -> dict[str, str]:
     """Return the environment of recorded programs: that of this process, with more variables."""
     variables = dict(os.environ)
+    if options.native_heap is not None:
+        before = variables.get("LD_PRELOAD")
+        variables["LD_PRELOAD"] = f"{MALLOC_LIBRARY}:{before}" if before else MALLOC_LIBRARY
+        interval = options.native_heap.interval
+        variables[MALLOC_VARIABLE] = f"{interval}:{workspace.native_heap}"
     path = variables.get("PYTHONPATH")
     variables["PYTHONPATH"] = f"{workspace.site}{os.pathsep}{path}" if path else workspace.site
     variables[VARIABLE] = workspace.folder

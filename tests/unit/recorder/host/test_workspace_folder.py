@@ -9,6 +9,7 @@ import pytest
 
 from stretto.base.errors import CommandError
 from stretto.recorder.host import workspace_folder
+from stretto.recorder.host.options import HeapOptions, RecordingOptions
 from stretto.recorder.workspace import VARIABLE, Workspace
 
 
@@ -38,7 +39,7 @@ def test_options_are_read_as_they_were_written(workspace):
 
 def test_workspace_is_found_by_the_environment(workspace, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", "/mine")
-    environment = workspace_folder.environment(workspace)
+    environment = workspace_folder.environment(workspace, RecordingOptions())
     assert environment["PYTHONPATH"] == f"{workspace.site}:/mine"
     monkeypatch.setenv(VARIABLE, environment[VARIABLE])
     found = Workspace.from_environment()
@@ -50,7 +51,20 @@ def test_workspace_is_found_by_the_environment(workspace, monkeypatch):
 
 def test_empty_pythonpath_is_not_appended(workspace, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", "")
-    assert workspace_folder.environment(workspace)["PYTHONPATH"] == workspace.site
+    assert (
+        workspace_folder.environment(workspace, RecordingOptions())["PYTHONPATH"] == workspace.site
+    )
+
+
+def test_preloaded_library_is_added_to_others(workspace, monkeypatch):
+    monkeypatch.setenv("LD_PRELOAD", "/mine.so")
+    options = RecordingOptions(native_heap=HeapOptions(4096, 1000, at_max=False))
+    environment = workspace_folder.environment(workspace, options)
+    assert environment["LD_PRELOAD"] == f"{workspace_folder.MALLOC_LIBRARY}:/mine.so"
+    assert environment["STRETTO_NATIVE_HEAP"] == f"4096:{workspace.native_heap}"
+    plain = workspace_folder.environment(workspace, RecordingOptions())
+    assert plain["LD_PRELOAD"] == "/mine.so"
+    assert "STRETTO_NATIVE_HEAP" not in plain
 
 
 def test_line_that_is_noted_twice_is_read_once(workspace):

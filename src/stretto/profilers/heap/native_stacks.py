@@ -1,0 +1,176 @@
+"""The interned data of a native heap's dumps: files of code, functions, frames and stacks.
+
+    address --mapped code--> file and place in it --ELF--> address in the file, function
+
+A frame's `rel_pc` is the address in the terms of its file, so that another tool can find source
+lines by the build id. A function without a symbol is named by its file and this address.
+"""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_right
+from typing import NamedTuple, Protocol
+
+from stretto.profilers.heap.elf_file import ElfFile
+from stretto.protos.trace import Callstack, Frame, InternedData, InternedString, Mapping
+
+
+class Addresses(Protocol):
+    """The stacks of a sampler, as addresses."""
+
+    def addresses(self, stack: int, /) -> tuple[int, ...]:
+        """Return the addresses of a stack, the innermost call first; empty if there is none."""
+
+    def code(self) -> str:
+        """Return the lines of /proc/PID/maps about code."""
+
+
+class _Code(NamedTuple):
+    """A part of memory with code of a file."""
+
+    start: int
+    end: int
+    offset: int
+    path: str
+
+
+_UNKNOWN = _Code(0, 1 << 64, 0, "[unknown code]")
+
+
+class _Numbers:
+    """Strings by number.
+
+    Attributes:
+        new: Those that no packet has defined.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, int] = {}
+        self.new: list[InternedString] = []
+
+    def number(self, text: bytes) -> int:
+        number = self._known.get(text)
+        if number is None:
+            number = self._known[text] = len(self._known) + 1
+            self.new.append(InternedString(iid=number, str=text))
+        return number
+
+    def take(self) -> list[InternedString]:
+        new, self.new = self.new, []
+        return new
+
+
+class NativeStacks:
+    """The stacks that a packet sequence has defined.
+
+    Args:
+        source: Has the stacks.
+        elf_files: The files of code that are known already, by path; others are added.
+    """
+
+    def __init__(self, source: Addresses, elf_files: dict[str, ElfFile]) -> None:
+        self._source = source
+        self._elf_files = elf_files
+        self._new = InternedData()
+        self._code: list[_Code] = []
+        self._mappings: dict[_Code, int] = {}
+        self._frames: dict[int, int] = {}
+        self._stacks: dict[int, int] = {}
+        self._shown: dict[tuple[int, ...], int] = {}
+        self._functions, self._paths, self._build_ids = _Numbers(), _Numbers(), _Numbers()
+
+    def number(self, stack: int) -> int:
+        """Return the number of a stack in the packets; `take` has its definition, if it is new."""
+        known = self._stacks.get(stack)
+        if known is None:
+            addresses = self._source.addresses(stack)
+            frames = tuple(map(self._frame, reversed(addresses))) or (self._other_stacks(),)
+            known = self._stacks[stack] = self._shown.setdefault(frames, len(self._shown) + 1)
+            if known == len(self._shown):
+                self._new.callstacks.append(Callstack(iid=known, frame_ids=frames))
+        return known
+
+    def take(self) -> InternedData | None:
+        """Return what is new since the last call; None if nothing is."""
+        new, self._new = self._new, InternedData()
+        new.function_names = self._functions.take()
+        new.mapping_paths, new.build_ids = self._paths.take(), self._build_ids.take()
+        return new if new.frames or new.callstacks else None
+
+    def _frame(self, address: int) -> int:
+        known = self._frames.get(address)
+        return self._add_frame(address) if known is None else known
+
+    def _add_frame(self, address: int) -> int:
+        code = self._code_at(address)
+        elf = self._elf(code.path)
+        place = elf.address(address - code.start + code.offset)
+        # The address is that of the next instruction, which may belong to the next function.
+        name = elf.function(place - 1) or f"{os.path.basename(code.path)}+0x{place:x}"
+        return self._append(address, name, code, place)
+
+    def _other_stacks(self) -> int:
+        return self._frames.get(0) or self._append(0, "[other stacks]", _UNKNOWN, 0)
+
+    def _append(self, address: int, name: str, code: _Code, place: int) -> int:
+        number = self._frames[address] = len(self._frames) + 1
+        self._new.frames.append(
+            Frame(
+                iid=number,
+                function_name_id=self._functions.number(name.encode(errors="replace")),
+                mapping_id=self._mapping(code),
+                rel_pc=place,
+            )
+        )
+        return number
+
+    def _code_at(self, address: int) -> _Code:
+        return self._find(address) or self._find(address, again=True) or _UNKNOWN
+
+    def _find(self, address: int, *, again: bool = False) -> _Code | None:
+        if again:
+            self._code = sorted(_parse(self._source.code()))
+        index = bisect_right(self._code, address, key=lambda code: code.start) - 1
+        code = self._code[index] if index >= 0 else None
+        return code if code is not None and address < code.end else None
+
+    def _elf(self, path: str) -> ElfFile:
+        elf = self._elf_files.get(path)
+        if elf is None:
+            elf = self._elf_files[path] = ElfFile(path)
+        return elf
+
+    def _mapping(self, code: _Code) -> int:
+        number = self._mappings.get(code)
+        if number is None:
+            number = self._mappings[code] = len(self._mappings) + 1
+            elf = self._elf(code.path)
+            path = self._paths.number(os.fsencode(code.path))
+            mapping = Mapping(
+                iid=number,
+                exact_offset=code.offset,
+                start_offset=code.offset,
+                start=code.start,
+                end=min(code.end, (1 << 64) - 1),
+                load_bias=elf.load_bias,
+                path_string_ids=[path],
+            )
+            if elf.build_id:
+                mapping.build_id = self._build_ids.number(elf.build_id)
+            self._new.mappings.append(mapping)
+        return number
+
+
+def _parse(lines: str) -> list[_Code]:
+    """Return the code that the lines of /proc/PID/maps name; damaged lines are left out."""
+    found = []
+    for line in lines.splitlines():
+        words = line.split(maxsplit=5)
+        try:
+            start, end = (int(word, 16) for word in words[0].split("-"))
+            path = words[5] if len(words) > 5 else "[anonymous code]"
+            found.append(_Code(start, end, int(words[2], 16), path.removesuffix(" (deleted)")))
+        except (ValueError, IndexError):
+            continue
+    return found
