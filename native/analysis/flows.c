@@ -99,6 +99,12 @@ void st_flow_end_on_track(struct st_flows* f, uint64_t id, uint32_t slice) {
     add_row(f, id, last - 1, slice);
 }
 
+void st_flow_close_on_track(struct st_flows* f, uint64_t id, uint32_t slice) {
+  st_flow_end_on_track(f, id, slice);
+  if (slice != ST_NO_ROW && st_map_get(&f->last, id))
+    *st_map_at(&f->last, id) = 0;
+}
+
 void st_flow_end_at_next(struct st_flows* f, uint64_t id, uint32_t track) {
   /* The pending flows of a track form a circular list.  The map has the number
    * of the list's last entry. */

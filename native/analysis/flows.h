@@ -45,7 +45,7 @@ void st_flow_continue(struct st_flows* f, uint64_t id, uint32_t slice);
 void st_flow_end(struct st_flows* f, uint64_t id, uint32_t slice);
 
 /* These functions are for flows that consist of events of their own, as in JSON
- * traces.  st_flow_of_event returns the flow id for the id, category and name of
+ * and FXT traces.  st_flow_of_event returns the flow id for the id, category and name of
  * an event.  `slice` is the innermost open slice of the event's track; ST_NO_ROW
  * if there is none. */
 uint64_t st_flow_of_event(struct st_flows* f, uint64_t id, st_string category,
@@ -53,6 +53,8 @@ uint64_t st_flow_of_event(struct st_flows* f, uint64_t id, st_string category,
 void st_flow_begin_on_track(struct st_flows* f, uint64_t id, uint32_t slice);
 void st_flow_step_on_track(struct st_flows* f, uint64_t id, uint32_t slice);
 void st_flow_end_on_track(struct st_flows* f, uint64_t id, uint32_t slice);
+/* The same as st_flow_end_on_track, but the flow is no longer active. */
+void st_flow_close_on_track(struct st_flows* f, uint64_t id, uint32_t slice);
 /* Ends a flow at the next slice that begins on the track. */
 void st_flow_end_at_next(struct st_flows* f, uint64_t id, uint32_t track);
 /* Ends the flows that wait for a slice on the track: `slice` begins now. */

@@ -70,6 +70,11 @@ static void read_packets(struct st_importer* m) {
     st_memory_fail();
 }
 
+void st_read_packets(struct st_importer* m, const void* data, size_t size) {
+  st_tokenizer_append(&m->tokenizer, data, size);
+  read_packets(m);
+}
+
 static void read_piece(struct st_importer* m) {
   switch (m->kind) {
     case ST_FILE_JSON:
@@ -78,18 +83,22 @@ static void read_piece(struct st_importer* m) {
     case ST_FILE_SYSTRACE:
       st_read_systrace(m, m->piece, m->piece_size);
       break;
+    case ST_FILE_FXT:
+      st_read_fxt(m, m->piece, m->piece_size);
+      break;
     default:
-      st_tokenizer_append(&m->tokenizer, m->piece, m->piece_size);
-      read_packets(m);
+      st_read_packets(m, m->piece, m->piece_size);
   }
 }
 
 static void begin_file(struct st_importer* m, const void* data, size_t size) {
   m->kind = st_json_begins(data, size)       ? ST_FILE_JSON
+            : st_fxt_begins(data, size)      ? ST_FILE_FXT
             : st_systrace_begins(data, size) ? ST_FILE_SYSTRACE
                                              : ST_FILE_PACKETS;
   m->json.is_used |= m->kind == ST_FILE_JSON;
   m->systrace.is_used |= m->kind == ST_FILE_SYSTRACE;
+  m->fxt.is_used |= m->kind == ST_FILE_FXT;
   m->has_packets |= m->kind == ST_FILE_PACKETS;
 }
 
@@ -111,6 +120,7 @@ static void end_file(struct st_importer* m) {
       st_tokenizer_left(&m->tokenizer) + m->tokenizer.skipped;
   st_read_deferred(m);
   st_end_json(m);
+  st_end_fxt(m);
 }
 
 static void next_file(struct st_importer* m) {
@@ -142,6 +152,9 @@ static void parse(void* context, const struct st_queue* queue,
     case ST_QUEUE_JSON:
       st_parse_json(m, e);
       break;
+    case ST_QUEUE_FXT:
+      st_parse_fxt(m, e);
+      break;
     case ST_QUEUE_SYSTRACE:
       st_parse_systrace(m, e);
       break;
@@ -152,7 +165,7 @@ static void parse(void* context, const struct st_queue* queue,
 
 static void finish(struct st_importer* m) {
   end_file(m);
-  if (m->has_packets || !m->json.is_used)
+  if (m->has_packets || !(m->json.is_used || m->fxt.is_used))
     st_processes_use_idle(&m->processes);
   st_sorter_run(&m->sorter, parse, m);
   if (m->json.is_used)
@@ -213,6 +226,7 @@ void st_importer_free(struct st_importer* m) {
   st_json_reader_free(&m->json.reader);
   free(m->systrace.line.data);
   st_path_free(&m->json.path);
+  st_fxt_free(&m->fxt);
   st_map_free(&m->async_tracks.first_names);
   free(m->json.counters.data);
   free(m->deferred.data);

@@ -1,4 +1,4 @@
-/* Importer: reads a trace of TracePackets, or of JSON, into tables.
+/* Importer: reads a trace of TracePackets, of JSON, or of FXT, into tables.
  *
  * Problem: analysis needs columns; a trace is a stream of packets of several
  * writers, with interned strings, several clocks, and events out of order.
@@ -14,8 +14,8 @@
  *   ... m->storage.tables ...
  *   st_importer_free(m);
  *
- * The first piece decides whether the trace is JSON (json_reader.h) or text of
- * the kernel (systrace.h).
+ * The first piece decides whether the trace is JSON (json_reader.h), FXT (fxt.h)
+ * or text of the kernel (systrace.h).
  *
  * Several files, as in an archive, become one trace: st_importer_next_file
  * between them.  Processes, threads and the machine's clocks are those of all
@@ -53,6 +53,7 @@
 #include "disks.h"
 #include "flows.h"
 #include "ftrace.h"
+#include "fxt.h"
 #include "heap_graphs.h"
 #include "heap_profiles.h"
 #include "json_import.h"
@@ -129,6 +130,7 @@ struct st_importer {
   struct st_deobfuscation deobfuscation;
   struct st_json_import json;
   struct st_systrace systrace;
+  struct st_fxt fxt;
   int64_t latest_ts;
   struct st_texts {
     st_string annotation; /* The type DebugAnnotation. */
@@ -144,7 +146,8 @@ struct st_importer {
     ST_FILE_UNKNOWN,
     ST_FILE_PACKETS,
     ST_FILE_JSON,
-    ST_FILE_SYSTRACE
+    ST_FILE_SYSTRACE,
+    ST_FILE_FXT
   } kind;           /* Of the file that is read. */
   bool has_packets; /* A file had packets. */
   struct st_field trace_stats;
@@ -168,6 +171,8 @@ void st_importer_free(struct st_importer* m);
 
 /* Reads a packet: packets.c. */
 void st_read_packet(struct st_importer* m, const uint8_t* data, size_t size);
+/* Reads a part of a stream of packets: importer.c. */
+void st_read_packets(struct st_importer* m, const void* data, size_t size);
 /* Reads the packets whose clock was unknown: packets.c. */
 void st_read_deferred(struct st_importer* m);
 /* Checks a track event and queues it; *ts is NULL without a timestamp:

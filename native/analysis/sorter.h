@@ -14,7 +14,7 @@
 
 #include "string_pool.h"
 
-/* Packets, track events, JSON events and lines of text have one queue each.  Kernel events
+/* Packets, track events, events of JSON and FXT, and lines of text have one queue each.  Kernel events
  * have queues for each CPU: one for events, and one each for the compact forms
  * of switches and wakeups. */
 enum st_queue_kind {
@@ -22,6 +22,7 @@ enum st_queue_kind {
   ST_QUEUE_EVENTS,
   ST_QUEUE_JSON,
   ST_QUEUE_SYSTRACE,
+  ST_QUEUE_FXT,
   ST_QUEUE_FTRACE,
   ST_QUEUE_SWITCH,
   ST_QUEUE_WAKING,

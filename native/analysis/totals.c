@@ -107,6 +107,7 @@ static void add_counts(struct st_importer* m) {
       {"stretto_previous_packet_dropped", "data_loss", "trace",
        c->previous_packet_dropped},
       {"stretto_write_into_file", "info", "trace", c->write_into_file},
+      {"stretto_fxt_buffer_filled", "data_loss", "trace", m->fxt.full_buffers},
       {"stretto_unread_bytes", "data_loss", "analysis", c->truncated_bytes},
       {"stretto_undecodable_packets", "error", "analysis",
        c->undecodable_packets},
@@ -274,6 +275,7 @@ void st_add_totals(struct st_importer* m) {
                   st_intern(&m->storage, m->has_packets        ? "proto"
                                          : m->json.is_used     ? "json"
                                          : m->systrace.is_used ? "systrace"
+                                         : m->fxt.is_used      ? "fuchsia"
                                                                : "proto"));
   st_add_metadata(m, "trace_size_bytes", false, st_int((int64_t)m->fed_bytes),
                   0);

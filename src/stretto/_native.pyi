@@ -1001,8 +1001,8 @@ class TraceImporter:
             LocalProtocolError: The trace is complete, or another thread is feeding it.
         """
 
-    def is_text(self) -> bool:
-        """Return whether the file is JSON, or the kernel's events as text.
+    def has_packets(self) -> bool:
+        """Return whether the file consists of packets, and is not of another format.
 
         It is known from the first bytes of the file that were fed.
         """

@@ -2,8 +2,7 @@
  *
  *   importer = TraceImporter(inflate)      inflate: zlib.decompress
  *   importer.feed(data)                    any number of times
- *   importer.is_text()                     whether the data are JSON, or text of
- *                                          the kernel
+ *   importer.has_packets()                 whether the file consists of packets
  *   importer.cut_off()                     notes that the end is missing
  *   importer.next_file()                   the data of another file follow
  *   importer.finish()
@@ -148,9 +147,9 @@ static PyObject* finish(PyObject* object, PyObject* Py_UNUSED(none)) {
   return run(object, st_importer_finish);
 }
 
-static PyObject* is_text(PyObject* object, PyObject* Py_UNUSED(none)) {
+static PyObject* has_packets(PyObject* object, PyObject* Py_UNUSED(none)) {
   const struct importer_object* self = (struct importer_object*)object;
-  return PyBool_FromLong(self->importer->kind > ST_FILE_PACKETS);
+  return PyBool_FromLong(self->importer->kind <= ST_FILE_PACKETS);
 }
 
 static PyObject* cut_off(PyObject* object, PyObject* Py_UNUSED(none)) {
@@ -513,7 +512,7 @@ static PyObject* arrow(PyObject* object, PyObject* name) {
 
 static PyMethodDef kImporterMethods[] = {
     {"feed", feed, METH_O, NULL},
-    {"is_text", is_text, METH_NOARGS, NULL},
+    {"has_packets", has_packets, METH_NOARGS, NULL},
     {"cut_off", cut_off, METH_NOARGS, NULL},
     {"next_file", next_file, METH_NOARGS, NULL},
     {"finish", finish, METH_NOARGS, NULL},

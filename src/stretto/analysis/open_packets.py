@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, cast
 
 from stretto.analysis.conversion import FXT, JSON, SNIFFED_BYTES, TEXT, format_of_start
+from stretto.analysis.fxt.format import BIG_ENDIAN_MAGIC_BYTES
 from stretto.analysis.fxt.importer import import_fxt
 from stretto.analysis.unpacking import unpack, unpack_files
 from stretto.base.errors import DecodeError
@@ -26,6 +27,9 @@ _REFUSALS = {
     None: "it is no trace",
 }
 
+
+_IMPORTED = (JSON, FXT)
+"""Formats other than packets that the importer reads."""
 
 _KERNEL_TEXT = (b" ", b"TRACE:\n", b"cpus=", b"<html>", b"<!doctype html>", b"<!DOCTYPE html>")
 
@@ -84,14 +88,14 @@ def open_packets(
         DecodeError: The file is not a trace, can't be unpacked, or is an archive of several files.
     """
     with ExitStack() as stack:
-        yield _packets(unpack(file, stack, damaged), stack, reads_text=False)
+        yield _packets(unpack(file, stack, damaged), stack, for_importer=False)
 
 
 def trace_files(file: BufferedReader, damaged: Callable[[str], object]) -> Iterator[BinaryIO]:
     """Give the files of a trace: one, or those of an archive.
 
-    Each is open until the next one is asked for. JSON and the kernel's events as text stay as they
-    are, FXT is converted into packets.
+    Each is open until the next one is asked for. All formats that the importer reads stay as they
+    are.
 
     Args:
         file: The trace, at its beginning.
@@ -103,16 +107,18 @@ def trace_files(file: BufferedReader, damaged: Callable[[str], object]) -> Itera
     for name, content in unpack_files(file, damaged):
         with ExitStack() as stack:
             try:
-                packets = _packets(content, stack, reads_text=True)
+                packets = _packets(content, stack, for_importer=True)
             except DecodeError as error:
                 raise DecodeError(f"{name}: {error}" if name else str(error)) from error
             yield packets
 
 
-def _packets(file: BufferedReader, stack: ExitStack, *, reads_text: bool) -> BinaryIO:
+def _packets(file: BufferedReader, stack: ExitStack, *, for_importer: bool) -> BinaryIO:
     start = file.peek(SNIFFED_BYTES)
     found = format_of_start(start)
-    if reads_text and (found == JSON or (found is None and is_kernel_text(start))):
+    if start.startswith(BIG_ENDIAN_MAGIC_BYTES):
+        raise DecodeError("an FXT trace of a big-endian machine; these aren't read")
+    if for_importer and (found in _IMPORTED or (found is None and is_kernel_text(start))):
         return cast("BinaryIO", file)
     if start and found in _REFUSALS:
         raise DecodeError(_REFUSALS[found])

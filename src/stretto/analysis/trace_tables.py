@@ -28,6 +28,7 @@ UNREAD = {
     "stretto_unread_events": "track events of kinds that are not imported yet",
     "stretto_unread_kernel_events": "kernel events of kinds that are not imported yet",
     "stretto_unread_fields": "fields of track events that are not imported yet",
+    "stretto_fxt_buffer_filled": "losses reported by programs with a full buffer",
     "unknown_extension_fields": "typed arguments without a name in the trace",
 }
 """What the importer left out, by statistic."""
@@ -47,7 +48,7 @@ def import_trace(
     Args:
         trace: A path (`-` is standard input), the bytes of a trace, or a file that is read from
             its current position.
-        watch: Called with each piece of the packets; not called for JSON.
+        watch: Called with each piece of the packets; not called for other formats.
         inflate: Called with the content of each compressed packet.
 
     Raises:
@@ -87,7 +88,7 @@ def _read(
 ) -> None:
     while piece := packets.read(PIECE_BYTES):
         importer.feed(piece)
-        if not importer.is_text():
+        if importer.has_packets():
             watch(piece)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stretto.analysis.trace_summary import LOOPS, summarize
-from stretto.analysis.trace_tables import import_trace
+from stretto.analysis.trace_tables import import_trace, table_columns
 from stretto.base.errors import CommandError
 from stretto.cli.heap_tables import heaps_as_text, heaps_as_values
 from stretto.cli.object_tables import objects_as_text, objects_as_values
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Sequence
 
+    from stretto import _native
     from stretto.analysis.off_cpu import OffCpu
     from stretto.analysis.trace_summary import Summary, Times
     from stretto.analysis.unexpected_tests import UnexpectedTest
@@ -91,7 +92,20 @@ def _read(path: str) -> tuple[Contents, Summary]:
     counter = _Counter()
     with reading("summary", path):
         importer = import_trace(path, counter.add, counter.inflate)
-    return counter.contents, summarize(importer)
+    found = summarize(importer)
+    if not importer.has_packets():
+        _count_rows(counter.contents, found, importer)
+    return counter.contents, found
+
+
+def _count_rows(contents: Contents, found: Summary, importer: _native.TraceImporter) -> None:
+    """Count the slices, processes and threads of a trace without packets."""
+    contents.events += sum(times.number for times in found.categories)
+    pids = dict(table_columns(importer, "process", "upid", "pid"))
+    for upid, tid, is_idle in table_columns(importer, "thread", "upid", "tid", "is_idle"):
+        if not is_idle and upid is not None:
+            contents.processes.add(pids[upid])
+            contents.threads.add((pids[upid], tid))
 
 
 def _trace_stats(found: Summary) -> TraceStats:

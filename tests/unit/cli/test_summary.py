@@ -4,12 +4,14 @@ import json
 import threading
 import time
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import stretto
 from stretto.analysis import trace_summary
+from stretto.analysis.fxt import format as fxt
 from stretto.analysis.off_cpu import SLEEPS, OffCpu
 from stretto.analysis.trace_summary import Summary, Times
 from stretto.cli.main import main
@@ -21,6 +23,7 @@ from stretto.protos.trace import (
     TrackDescriptor,
     TrackEvent,
 )
+from tests.support.fxt_traces import CLIENT, SERVER, FxtTrace
 from tests.support.recorded_events import record
 
 functions = stretto.Category("test.functions")
@@ -264,3 +267,33 @@ class TestPage:
         path.write_bytes(trace)
         assert main(["summary", "--html", str(tmp_path / "no" / "page"), str(path)]) == 2
         assert "can't write" in capsys.readouterr().err
+
+
+def chrome_json() -> bytes:
+    events = [
+        {"ph": "X", "ts": 1, "dur": 2, "pid": 10, "tid": tid, "name": "a"} for tid in (10, 11)
+    ]
+    return json.dumps([*events, {"ph": "C", "ts": 1, "pid": 20, "args": {"n": 1}}]).encode()
+
+
+def fuchsia() -> bytes:
+    trace = FxtTrace()
+    trace.event(fxt.DURATION_COMPLETE, 1, CLIENT, "a", end=3)
+    trace.event(fxt.INSTANT, 1, SERVER, "b")
+    trace.records.provider_event(1)
+    return trace.data
+
+
+@pytest.mark.parametrize("make", [chrome_json, fuchsia])
+def test_traces_of_other_formats_have_counts(
+    make: Callable[[], bytes], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    summarize(make(), tmp_path)
+    assert capsys.readouterr().out.startswith("stretto: 2 events, 2 processes, ")
+
+
+def test_full_buffer_of_a_program_is_reported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    summarize(fuchsia(), tmp_path)
+    assert "losses reported by programs with a full buffer: 1" in capsys.readouterr().out
