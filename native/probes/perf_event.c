@@ -9,10 +9,12 @@
 
 static void set_sampling(struct perf_event_attr* a,
                          const struct st_perf_sampling* s) {
-  a->sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_READ;
-  a->sample_id_all = 1;
   a->use_clockid = 1;
   a->clockid = s->clock;
+  if (!s->frequency && !s->period)
+    return;
+  a->sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_READ;
+  a->sample_id_all = 1;
   a->freq = s->frequency != 0;
   a->sample_period = s->frequency ? s->frequency : s->period;
   if (!st_perf_has_stacks(s))
@@ -38,8 +40,7 @@ int st_perf_event_open(const struct st_perf_event* event,
       .exclude_kernel = event->exclude_kernel,
       .exclude_hv = event->exclude_hypervisor,
   };
-  if (sampling)
-    set_sampling(&a, sampling);
+  set_sampling(&a, sampling);
   int fd = (int)syscall(SYS_perf_event_open, &a, -1, cpu, group,
                         PERF_FLAG_FD_CLOEXEC);
   if (fd < 0 || !event->filter ||

@@ -35,8 +35,8 @@ static inline bool st_perf_has_stacks(const struct st_perf_sampling* s) {
   return s->kernel_frames || s->user_frames;
 }
 
-/* Opens an event.  A follower has no `sampling`, and the leader's descriptor as
- * `group`; for the leader `group` is -1.  Returns the descriptor, or -1 with
+/* Opens an event.  A follower has the leader's descriptor as `group`, the same
+ * clock, and no samples; for the leader `group` is -1.  Returns the descriptor, or -1 with
  * errno set. */
 int st_perf_event_open(const struct st_perf_event* event,
                        const struct st_perf_sampling* sampling, int cpu,

@@ -1268,7 +1268,7 @@ class PerfSampler:
     def open(
         self,
         cpu: int,
-        events: tuple[tuple[int, int, int, int, int, bytes | None], ...],
+        events: tuple[tuple[int, int, int, int, int, str | None], ...],
         frequency: int,
         period: int,
         clock: int,

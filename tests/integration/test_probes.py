@@ -26,6 +26,7 @@ from tests.support.traced import Daemon, Process, closing_all, daemon_environmen
 COMMAND = [sys.executable, "-m", "stretto", "probes"]
 NAMES = {
     "linux.ftrace",
+    "linux.perf",
     "perfetto.metatrace",
     "linux.process_stats",
     "linux.sys_stats",

@@ -143,11 +143,12 @@ static bool event_of(PyObject* row, struct st_perf_event* e) {
 static uint32_t open_group(struct perf_sampler* self, int cpu, PyObject* events,
                            int* files) {
   uint32_t count = (uint32_t)PyTuple_GET_SIZE(events);
+  const struct st_perf_sampling follower = {.clock = self->sampling.clock};
   for (uint32_t i = 0; i < count; i++) {
     struct st_perf_event event;
     if (!event_of(PyTuple_GET_ITEM(events, i), &event))
       return i;
-    files[i] = st_perf_event_open(&event, i ? NULL : &self->sampling, cpu,
+    files[i] = st_perf_event_open(&event, i ? &follower : &self->sampling, cpu,
                                   i ? files[0] : -1);
     if (files[i] < 0) {
       PyErr_SetFromErrno(PyExc_OSError);

@@ -28,6 +28,7 @@ Record this machine beside its programs: a producer with Perfetto's data sources
 A session starts a data source that its config names, and only then are files read:
 
   linux.ftrace           events of the kernel: scheduling, wake-ups, interrupts, system calls
+  linux.perf             what runs on each CPU, with its stack; counters of the kernel
   linux.process_stats    processes and threads: names, memory, CPU time, open files
   linux.sys_stats        memory, CPU times, interrupts, frequencies, disks, pressure
   linux.system_info      the CPUs, and the names of interrupts
@@ -42,8 +43,9 @@ A session starts a data source that its config names, and only then are files re
     process_stats_config { scan_all_processes_on_start: true proc_stats_poll_ms: 1000 }
   } }
 
-The service may start later, or again: the connection is retried. Only linux.ftrace needs root, and
-tracefs (mount -t tracefs nodev /sys/kernel/tracing). Files that only root may read are left out
+The service may start later, or again: the connection is retried. Only linux.ftrace and linux.perf
+need root; the first one, and tracepoints of the second, also tracefs (mount -t tracefs nodev
+/sys/kernel/tracing). Files that only root may read are left out
 (/proc/slabinfo, open files of other users' processes).
 """
 

@@ -93,15 +93,15 @@ def ptrace(state: MachineState) -> Finding:
 
 
 def perf_events(state: MachineState) -> Finding:
-    """Return whether Perfetto's `traced_perf` can take CPU samples of the kernel here."""
+    """Return whether `linux.perf` of `stretto probes` can sample what runs on each CPU."""
     if state.perf_event_paranoid is None:
-        text = "this kernel has none; `stretto record` needs none"
+        text = "this kernel has none: no `linux.perf`; `stretto record` needs none"
         return Finding(LIMITED, "perf events", text)
-    if state.perf_event_paranoid > 1 and not state.root:
+    if state.perf_event_paranoid > 0 and not state.root:
         text = f"kernel.perf_event_paranoid is {state.perf_event_paranoid}: `linux.perf` of "
-        text += "Perfetto's traced_perf has no samples of the kernel; `stretto record` needs none"
+        text += "`stretto probes` needs root, CAP_PERFMON or 0; `stretto record` needs none"
         return Finding(LIMITED, "perf events", text)
-    return Finding(OK, "perf events", "allowed, for `linux.perf` of Perfetto's traced_perf")
+    return Finding(OK, "perf events", "allowed, for `linux.perf` of `stretto probes`")
 
 
 def gil_waits(state: MachineState) -> Finding:

@@ -11,7 +11,7 @@ from stretto.cli.doctor import command, findings
 from stretto.cli.doctor.findings import LIMITED, MISSING, OK, Finding
 from stretto.cli.doctor.state import MachineState, gather
 
-BEST = MachineState(python=(3, 14), perf_event_paranoid=1, tracefs="readable", service="v1")
+BEST = MachineState(python=(3, 14), perf_event_paranoid=0, tracefs="readable", service="v1")
 
 CASES: list[tuple[Callable[[MachineState], Finding], dict[str, Any], str, str]] = [
     (findings.native_part, {"native": False, "system": "Darwin arm64"}, MISSING, "on Darwin arm64"),
@@ -34,7 +34,7 @@ CASES: list[tuple[Callable[[MachineState], Finding], dict[str, Any], str, str]] 
     (findings.ptrace, {"ptrace_scope": 2, "root": True}, OK, "processes of all users"),
     (findings.ptrace, {"ptrace_scope": 3, "root": True}, LIMITED, "until the next boot"),
     (findings.ptrace, {"ptrace_scope": None}, OK, "processes of this user"),
-    (findings.perf_events, {"perf_event_paranoid": 3}, LIMITED, "no samples of the kernel"),
+    (findings.perf_events, {"perf_event_paranoid": 1}, LIMITED, "needs root"),
     (findings.perf_events, {"perf_event_paranoid": 3, "root": True}, OK, "allowed"),
     (findings.perf_events, {"perf_event_paranoid": None}, LIMITED, "this kernel has none"),
     (findings.gil_waits, {"gil_waits": "no slot"}, LIMITED, "no slot: `--gil-waits` records none"),
