@@ -5,6 +5,8 @@
     heap_sequence.py         the packets of one heap's dumps
     stacks.py                the interned data of the dumps
     function_counters.py     counter tracks of the functions that hold or allocate most
+    heap_file.py             the samples of malloc that the preloaded library has taken in a process
+    native_stacks.py         the interned data of their dumps
     object_graph.py          the data source `python.object_graph`: objects, and who holds them
     selected_processes.py    which processes the config of both names
 

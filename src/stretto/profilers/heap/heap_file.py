@@ -15,8 +15,8 @@ from stretto.profilers.heap.native_stacks import NativeStacks
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stretto.profilers.heap.elf_file import ElfFile
     from stretto.profilers.heap.heap_sequence import Row
+    from stretto.profilers.heap.native_stacks import ElfFiles
 
 MAGIC = b"STHEAP01"
 STACKS = 1 << 16
@@ -34,6 +34,9 @@ _STACKS_AT = _TOTALS_AT + STACKS * _TOTALS.size
 _ADDRESSES_AT = _STACKS_AT + STACKS * _STACK.size
 FILE_SIZE = _ADDRESSES_AT + ADDRESSES * 8
 _TRIES = 20
+_MAX_PID = (1 << 31) - 1
+_MAX_TOTAL = 1 << 47
+"""The most bytes of a stack: the sum of all stacks has 64 bits."""
 
 
 class _Header(NamedTuple):
@@ -62,7 +65,7 @@ class HeapFile:
 
     Args:
         path: The file.
-        elf_files: The files of code that are known already, by path; others are added.
+        elf_files: What is known of files with code; others are added.
 
     Raises:
         OSError: The file can't be read.
@@ -76,7 +79,7 @@ class HeapFile:
 
     name = "libc.malloc"
 
-    def __init__(self, path: str, elf_files: dict[str, ElfFile]) -> None:
+    def __init__(self, path: str, elf_files: ElfFiles) -> None:
         self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         self._elf_files = elf_files
         self._last: dict[int, Row] = {}
@@ -111,6 +114,7 @@ class HeapFile:
             or not OTHER_STACKS <= header.stacks < STACKS
             or header.addresses > ADDRESSES
             or header.code_size > _CODE_SIZE
+            or max(header.pid, header.ppid) > _MAX_PID
         ):
             raise ValueError("not a heap file")
         return header
@@ -169,7 +173,10 @@ class HeapFile:
 
 
 def _row(stack: int, numbers: tuple[int, ...], max_change: int) -> Row:
-    allocated, samples, freed, freed_samples, at_max, at_max_samples, changed, _ = numbers
+    *totals, changed, _ = numbers
+    allocated, samples, freed, freed_samples, at_max, at_max_samples = (
+        min(total, _MAX_TOTAL) for total in totals
+    )
     freed, freed_samples = min(freed, allocated), min(freed_samples, samples)
     if changed <= max_change:  # What is live has been live at the maximum, too.
         at_max, at_max_samples = allocated - freed, samples - freed_samples

@@ -12,8 +12,11 @@ import os
 from bisect import bisect_right
 from typing import NamedTuple, Protocol
 
-from stretto.profilers.heap.elf_file import ElfFile
+from stretto._native import ElfFile
 from stretto.protos.trace import Callstack, Frame, InternedData, InternedString, Mapping
+
+ElfFiles = dict[str, ElfFile | None]
+"""The files of code that are known, by path; None: it can't be read."""
 
 
 class Addresses(Protocol):
@@ -35,6 +38,8 @@ class _Code(NamedTuple):
     path: str
 
 
+_MAX_ADDRESS = 1 << 63
+"""So that no sum exceeds 64 bits. Linux has its own code, that of vsyscalls, above."""
 _UNKNOWN = _Code(0, 1 << 64, 0, "[unknown code]")
 
 
@@ -66,10 +71,10 @@ class NativeStacks:
 
     Args:
         source: Has the stacks.
-        elf_files: The files of code that are known already, by path; others are added.
+        elf_files: What is known already; other files are added.
     """
 
-    def __init__(self, source: Addresses, elf_files: dict[str, ElfFile]) -> None:
+    def __init__(self, source: Addresses, elf_files: ElfFiles) -> None:
         self._source = source
         self._elf_files = elf_files
         self._new = InternedData()
@@ -105,20 +110,22 @@ class NativeStacks:
     def _add_frame(self, address: int) -> int:
         code = self._code_at(address)
         elf = self._elf(code.path)
-        place = elf.address(address - code.start + code.offset)
+        offset = address - code.start + code.offset
+        place = elf.address(offset) if elf is not None else offset
         # The address is that of the next instruction, which may belong to the next function.
-        name = elf.function(place - 1) or f"{os.path.basename(code.path)}+0x{place:x}"
+        name = elf.symbol(max(0, place - 1)) if elf is not None else None
+        name = name or os.fsencode(f"{os.path.basename(code.path)}+0x{place:x}")
         return self._append(address, name, code, place)
 
     def _other_stacks(self) -> int:
-        return self._frames.get(0) or self._append(0, "[other stacks]", _UNKNOWN, 0)
+        return self._frames.get(0) or self._append(0, b"[other stacks]", _UNKNOWN, 0)
 
-    def _append(self, address: int, name: str, code: _Code, place: int) -> int:
+    def _append(self, address: int, name: bytes, code: _Code, place: int) -> int:
         number = self._frames[address] = len(self._frames) + 1
         self._new.frames.append(
             Frame(
                 iid=number,
-                function_name_id=self._functions.number(name.encode(errors="replace")),
+                function_name_id=self._functions.number(name),
                 mapping_id=self._mapping(code),
                 rel_pc=place,
             )
@@ -135,11 +142,14 @@ class NativeStacks:
         code = self._code[index] if index >= 0 else None
         return code if code is not None and address < code.end else None
 
-    def _elf(self, path: str) -> ElfFile:
-        elf = self._elf_files.get(path)
-        if elf is None:
-            elf = self._elf_files[path] = ElfFile(path)
-        return elf
+    def _elf(self, path: str) -> ElfFile | None:
+        """Return the file; None if it can't be read."""
+        if path not in self._elf_files:
+            try:
+                self._elf_files[path] = ElfFile(path)
+            except (OSError, ValueError):
+                self._elf_files[path] = None
+        return self._elf_files[path]
 
     def _mapping(self, code: _Code) -> int:
         number = self._mappings.get(code)
@@ -153,10 +163,10 @@ class NativeStacks:
                 start_offset=code.offset,
                 start=code.start,
                 end=min(code.end, (1 << 64) - 1),
-                load_bias=elf.load_bias,
+                load_bias=elf.load_bias if elf is not None else 0,
                 path_string_ids=[path],
             )
-            if elf.build_id:
+            if elf is not None and elf.build_id:
                 mapping.build_id = self._build_ids.number(elf.build_id)
             self._new.mappings.append(mapping)
         return number
@@ -169,8 +179,10 @@ def _parse(lines: str) -> list[_Code]:
         words = line.split(maxsplit=5)
         try:
             start, end = (int(word, 16) for word in words[0].split("-"))
+            offset = int(words[2], 16)
             path = words[5] if len(words) > 5 else "[anonymous code]"
-            found.append(_Code(start, end, int(words[2], 16), path.removesuffix(" (deleted)")))
+            if 0 <= start < end <= _MAX_ADDRESS and 0 <= offset <= _MAX_ADDRESS:
+                found.append(_Code(start, end, offset, path.removesuffix(" (deleted)")))
         except (ValueError, IndexError):
             continue
     return found

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from typing import ClassVar
 
     from stretto.base.selector_task_runner import SelectorTaskRunner
-    from stretto.profilers.heap.elf_file import ElfFile
+    from stretto.profilers.heap.native_stacks import ElfFiles
 
 SCAN_PERIOD_MS = 1000
 _REASON_MASK, _PERIODIC = 0xF, 1
@@ -71,7 +71,7 @@ class NativeHeap(stretto.DataSource):
     def on_start(self) -> None:
         self._config = self.config.heapprofd_config or HeapprofdConfig()
         self._profiles: dict[str, _Profile] = {}
-        self._elf_files: dict[str, ElfFile] = {}
+        self._elf_files: ElfFiles = {}
         self._next_ms = self._interval_ms = 0
         times = self._config.continuous_dump_config
         if times is not None and not self._config.dump_at_max:

@@ -6,10 +6,14 @@ import os
 import struct
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
+from typing import Any, cast
 
 import pytest
 
 from stretto.profilers.heap.heap_file import FILE_SIZE, MAGIC, HeapFile
+from stretto.profilers.heap.heap_sequence import HeapSequence, Moment
+from stretto.protos.trace import TracePacket
 
 STACKS = 1 << 16
 CODE_AT = 4096
@@ -104,7 +108,13 @@ def test_interned_data_has_places_in_files(path: Path) -> None:
 
 @pytest.mark.parametrize(
     "changed",
-    [{"stacks": 0}, {"stacks": 1 << 40}, {"addresses": 1 << 40}, {"code_size": 1 << 40}],
+    [
+        {"pid": 1 << 31},
+        {"stacks": 0},
+        {"stacks": 1 << 40},
+        {"addresses": 1 << 40},
+        {"code_size": 1 << 40},
+    ],
 )
 def test_impossible_numbers_are_refused(path: Path, write: Write, changed: dict[str, int]) -> None:
     file = open_file(path)
@@ -134,6 +144,35 @@ def test_stacks_outside_of_their_area_are_empty(path: Path, write: Write) -> Non
     file = open_file(path)
     assert file.addresses(2) == file.addresses(3) == ()
     assert len(file.rows(everything=True)) == 2
+    file.close()
+
+
+class Writer:
+    """Takes packets, as a trace writer."""
+
+    def write(self, packet: bytes) -> bool:
+        TracePacket.decode(packet)
+        return True
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_dump_of_any_bytes_raises_nothing(path: Path, write: Write, seed: int) -> None:
+    random = Random(seed)
+    write(TOTALS_AT, random.randbytes(40 * 64))
+    write(STACKS_AT, random.randbytes(20 * 8) + struct.pack("<2I", 0, 50) * 20)
+    write(ADDRESSES_AT, random.randbytes(60 * 8))
+    lines = [f"{random.getrandbits(70):x}-{random.getrandbits(70):x} r-xp -{i:x}" for i in range(9)]
+    lines += ["0-ffffffffffffffff r-xp ffffffffffffffff 0 0 /bin/sh", "-1-5 r-xp 0 0 0 /x"]
+    code = "\n".join(lines).encode() + b"\n\xff\n"
+    write(CODE_AT, code)
+    numbers = {name: random.getrandbits(64) for name in ("start", "interval", "max_change")}
+    write(
+        0, header(stacks=39, code_size=len(code), first_interval=random.getrandbits(9), **numbers)
+    )
+    file = open_file(path)
+    sequence = HeapSequence(file, cast("Any", Writer()), at_max=bool(seed % 2))
+    sequence.dump(Moment.now(file.stats))
+    sequence.free(Moment.now(file.stats))
     file.close()
 
 
