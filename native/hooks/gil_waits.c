@@ -155,16 +155,11 @@ static void forget_holders(void) {
 }
 
 static void write_wait(const struct gil_wait* w) {
-  const struct st_track_event_api* api = st_hooks.api;
   PyObject* track = track_of(w->thread);
   if (!track)
     return;
   PyObject* const values[] = {holder_of(w->holder)};
-  uint32_t mask = api->begin_template(gil.template, track, w->begin, values, 1);
-  uint32_t since = *api->start_counter;
-  struct st_past_event e = {.timestamp = w->end, .track = track};
-  if (mask)
-    api->end_past(mask, since, &e);
+  st_hooks.api->past_slice(gil.template, track, w->begin, w->end, values, 1);
 }
 
 /* Python code may run meanwhile, and other threads with it: so each wait is

@@ -5,6 +5,16 @@
 struct st_known_lock st_known_locks[ST_KNOWN_LOCKS];
 uint64_t st_known_locks_used[ST_KNOWN_LOCKS / 64];
 
+enum { PLACES_LOG2 = 8, PLACES = 1 << PLACES_LOG2 };
+
+/* The texts of call sites, direct-mapped.  Condition.wait makes a lock for each
+ * wait: always at the same place. */
+static struct {
+  PyCodeObject* code;
+  int instruction;
+  PyObject* text;
+} places[PLACES];
+
 static void drop(struct st_known_lock* known) {
   PyObject *code = (PyObject*)known->code, *text = known->text;
   *known = (struct st_known_lock){0};
@@ -24,14 +34,32 @@ void st_known_lock_made(const PyObject* lock, PyThreadState* thread) {
   st_known_lock_claim(known, lock);
 }
 
-PyObject* st_known_lock_place(struct st_known_lock* known) {
-  if (!known->text && known->code) {
-    int line = PyCode_Addr2Line(known->code, known->instruction);
-    known->text = PyUnicode_FromFormat("%U:%d (%U)", known->code->co_filename,
-                                       line, known->code->co_qualname);
-    if (!known->text)
-      PyErr_Clear();
+static PyObject* new_text(PyCodeObject* code, int instruction) {
+  int line = PyCode_Addr2Line(code, instruction);
+  PyObject* text = PyUnicode_FromFormat("%U:%d (%U)", code->co_filename, line,
+                                        code->co_qualname);
+  if (!text)
+    PyErr_Clear();
+  return text;
+}
+
+/* Returns the text of a call site, as a borrowed reference. */
+static PyObject* text_of(PyCodeObject* code, int instruction) {
+  uint64_t mixed =
+      ((uint64_t)(uintptr_t)code + (uint64_t)instruction) * 0x9E3779B97F4A7C15u;
+  size_t slot = mixed >> (64 - PLACES_LOG2);
+  if (places[slot].code != code || places[slot].instruction != instruction ||
+      !places[slot].text) {
+    places[slot].instruction = instruction;
+    Py_XSETREF(places[slot].text, new_text(code, instruction));
+    Py_XSETREF(places[slot].code, (PyCodeObject*)Py_NewRef(code));
   }
+  return places[slot].text;
+}
+
+PyObject* st_known_lock_place(struct st_known_lock* known) {
+  if (!known->text && known->code)
+    known->text = Py_XNewRef(text_of(known->code, known->instruction));
   return known->text;
 }
 
@@ -40,5 +68,9 @@ void st_known_locks_clear(void) {
     for (; st_known_locks_used[i];
          st_known_locks_used[i] &= st_known_locks_used[i] - 1)
       drop(&st_known_locks[i * 64 + __builtin_ctzll(st_known_locks_used[i])]);
+  }
+  for (int i = 0; i < PLACES; i++) {
+    Py_CLEAR(places[i].code);
+    Py_CLEAR(places[i].text);
   }
 }

@@ -72,7 +72,6 @@ static PyObject* run(const struct call* c) {
 
 static void write_wait(PyObject* lock, uint64_t holder, const PyObject* result,
                        uint64_t begin, uint64_t end) {
-  const struct st_track_event_api* api = st_hooks.api;
   struct st_known_lock* known = st_known_lock(lock);
   PyObject* tid = holder ? PyLong_FromUnsignedLongLong(holder) : NULL;
   PyObject* place = known ? st_known_lock_place(known) : NULL;
@@ -81,25 +80,23 @@ static void write_wait(PyObject* lock, uint64_t holder, const PyObject* result,
   PyObject* template = known && known->is_for_notification
                            ? waits.for_notification
                            : waits.for_lock;
-  uint32_t mask = api->begin_template(template, NULL, begin, values, 3);
-  uint32_t since = *api->start_counter;
-  struct st_past_event e = {.timestamp = end};
-  if (mask)
-    api->end_past(mask, since, &e);
+  st_hooks.api->past_slice(template, NULL, begin, end, values, 3);
   Py_XDECREF(tid);
 }
 
 /* Writes the slice of a wait, unless it is one of ours.  An exception that the
- * wait has raised stays pending. */
+ * wait has raised stays pending: without a result there is one. */
 static void note_wait(PyThreadState* thread, PyObject* lock, uint64_t holder,
                       const PyObject* result, uint64_t begin, uint64_t end) {
-  PyObject *type, *value, *traceback;
-  PyErr_Fetch(&type, &value, &traceback);
+  PyObject *type = NULL, *value, *traceback;
+  if (!result)
+    PyErr_Fetch(&type, &value, &traceback);
   is_busy = true;
   if (!st_lock_user(thread).is_hidden)
     write_wait(lock, holder, result, begin, end);
   is_busy = false;
-  PyErr_Restore(type, value, traceback);
+  if (!result)
+    PyErr_Restore(type, value, traceback);
 }
 
 /* --- Acquiring ----------------------------------------------------------- */

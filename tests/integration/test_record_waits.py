@@ -82,7 +82,7 @@ def test_waits_for_the_gil_are_recorded_and_summed_by_thread(
     assert row.dur < 10**9
     assert main(["summary", str(trace)]) == 0
     table = capsys.readouterr().out.partition("Waiting for the GIL\n")[2].partition("\n\n\n")[0]
-    assert re.search(r"^ *\d+ ms .* MainThread ", table, re.MULTILINE)
+    assert re.search(r"^ *[\d.]+ ms .* MainThread ", table, re.MULTILINE)
 
 
 BLOCKING = """\

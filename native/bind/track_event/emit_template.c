@@ -114,23 +114,58 @@ static struct thread_sequence* ready_sequence(const struct event_request* r,
   return !*track || st_sequence_has_track(&s->core, *track) ? s : NULL;
 }
 
-static bool write_quickly(const struct event_request* r, uint32_t mask) {
-  uint64_t track = 0;
+/* Writes the event, and stores its track.  Returns the sequence; NULL, with
+ * nothing written, if the caller has to use st_emit. */
+static struct thread_sequence* write_quickly(const struct event_request* r,
+                                             uint32_t mask, uint64_t* track) {
   if (r->left_out)
-    return false;
+    return NULL;
   st_events_underway++;
-  struct thread_sequence* s = ready_sequence(r, mask, &track);
+  struct thread_sequence* s = ready_sequence(r, mask, track);
   st_events_underway--;
   if (!s || !s->templates)
-    return false;
+    return NULL;
   const struct template_entry* e =
       template_cache_entry(s->templates, r->template);
-  return e->number == r->template->number && e->epoch == s->core.epoch &&
-         write_event(&s->core, e, r, track);
+  bool written = e->number == r->template->number &&
+                 e->epoch == s->core.epoch &&
+                 write_event(&s->core, e, r, *track);
+  return written ? s : NULL;
+}
+
+/* Writes the END of a slice of a template.  Returns false, with nothing
+ * written, if the caller has to use st_emit. */
+static bool write_end(struct thread_sequence* s, uint64_t end, uint64_t track) {
+  if (!track)
+    return st_sequence_write_block(&s->core, end, &st_end_block, 0);
+  return st_sequence_write_small(&s->core, ST_SLICE_END, end, 0, 0, track);
 }
 
 uint32_t emit_template(const struct event_request* r, uint32_t mask) {
   if (UNLIKELY(st_events_underway))
     return 0;
-  return LIKELY(write_quickly(r, mask)) ? mask : st_emit(r, mask);
+  uint64_t track = 0;
+  return LIKELY(write_quickly(r, mask, &track) != NULL) ? mask
+                                                        : st_emit(r, mask);
+}
+
+void emit_template_slice(const struct event_request* r, uint32_t mask,
+                         uint64_t end) {
+  if (UNLIKELY(st_events_underway))
+    return;
+  uint64_t track = 0;
+  struct thread_sequence* s = write_quickly(r, mask, &track);
+  if (LIKELY(s && write_end(s, end, track)))
+    return;
+  uint32_t since = st_start_counter;
+  uint32_t begun = s ? mask : st_emit(r, mask);
+  struct event_request e = {.type = ST_SLICE_END,
+                            .on_thread_track = r->on_thread_track,
+                            .track = r->track,
+                            .since = since,
+                            .has_timestamp = true,
+                            .timestamp = end};
+  uint32_t running = st_slots_running_since(begun, since);
+  if (running)
+    st_emit(&e, running);
 }

@@ -18,3 +18,8 @@
 /* Writes an event of request->template to the slots in `mask`.  The result is
  * that of st_emit. */
 uint32_t emit_template(const struct event_request* request, uint32_t mask);
+
+/* Writes a slice of request->template that has ended: the BEGIN that is
+ * requested, and the END at the time `end`. */
+void emit_template_slice(const struct event_request* request, uint32_t mask,
+                         uint64_t end);

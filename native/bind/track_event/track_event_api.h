@@ -67,13 +67,11 @@ struct st_track_event_api {
                    const struct st_past_event* event);
   void (*instant_past)(PyObject* category, PyObject* name,
                        const struct st_past_event* event);
-  /* Writes the BEGIN of a slice of a template, with its values, which may be
-   * Py_None, on a track; NULL is the calling thread's.  The slice began earlier.
-   * Writes nothing while the thread records another event.  The result is that
-   * of begin_code. */
-  uint32_t (*begin_template)(PyObject* template, PyObject* track,
-                             uint64_t timestamp, PyObject* const* values,
-                             Py_ssize_t count);
+  /* Writes a slice of a template that has ended, with its values, which may be
+   * Py_None, on a track; NULL is the calling thread's.  Writes nothing while the
+   * thread records another event. */
+  void (*past_slice)(PyObject* template, PyObject* track, uint64_t begin,
+                     uint64_t end, PyObject* const* values, Py_ssize_t count);
   /* Returns a new reference to the track of a thread of this process, even of a
    * thread that has ended.  Returns NULL with an error set on failure. */
   PyObject* (*thread_track)(uint64_t native_id);

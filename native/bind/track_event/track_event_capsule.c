@@ -163,24 +163,13 @@ static uint32_t api_begin_past(PyObject* category, PyObject* subject,
   return mask ? st_emit(&r, mask) : 0;
 }
 
-/* Returns false, with nothing written, if the caller has to use st_emit. */
-static bool write_past_end(struct thread_sequence* s,
-                           const struct st_past_event* e) {
-  if (!e->track)
-    return st_sequence_write_block(&s->core, e->timestamp, &st_end_block,
-                                   e->thread_time_us);
-  uint64_t uuid = track_resolve((TrackObject*)e->track)->uuid;
-  return !e->thread_time_us && st_sequence_has_track(&s->core, uuid) &&
-         st_sequence_write_small(&s->core, ST_SLICE_END, e->timestamp, 0, 0,
-                                 uuid);
-}
-
 static void api_end_past(uint32_t mask, uint32_t start_counter,
                          const struct st_past_event* e) {
   struct thread_sequence* s =
-      mask && !e->arguments ? only_sequence(st_thread, mask) : NULL;
+      mask && !e->track && !e->arguments ? only_sequence(st_thread, mask) : 0;
   if (LIKELY(s && st_slot_runs_since(s->slot, start_counter) &&
-             write_past_end(s, e)))
+             st_sequence_write_block(&s->core, e->timestamp, &st_end_block,
+                                     e->thread_time_us)))
     return;
   struct event_request r = past(e, ST_SLICE_END);
   r.since = start_counter;
@@ -199,19 +188,20 @@ static void api_instant_past(PyObject* category, PyObject* name,
     st_emit(&r, mask);
 }
 
-static uint32_t api_begin_template(PyObject* template, PyObject* track,
-                                   uint64_t timestamp, PyObject* const* values,
-                                   Py_ssize_t count) {
+static void api_past_slice(PyObject* template, PyObject* track, uint64_t begin,
+                           uint64_t end, PyObject* const* values,
+                           Py_ssize_t count) {
   EventTemplateObject* t = (EventTemplateObject*)template;
   struct event_request r = {.type = ST_SLICE_BEGIN,
                             .on_thread_track = !track,
                             .track = (TrackObject*)track,
                             .has_timestamp = true,
                             .is_past = true,
-                            .timestamp = timestamp};
+                            .timestamp = begin};
   template_request(&r, t, values, count);
   uint32_t mask = category_mask(t->category);
-  return mask ? emit_template(&r, mask) : 0;
+  if (mask)
+    emit_template_slice(&r, mask, end);
 }
 
 static PyObject* api_thread_track(uint64_t native_id) {
@@ -243,7 +233,7 @@ static const struct st_track_event_api kApi = {
     .begin_past = api_begin_past,
     .end_past = api_end_past,
     .instant_past = api_instant_past,
-    .begin_template = api_begin_template,
+    .past_slice = api_past_slice,
     .thread_track = api_thread_track,
     .prepare = api_prepare,
     .is_untraced = api_is_untraced,
