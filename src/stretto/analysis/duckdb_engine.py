@@ -6,7 +6,7 @@ import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from stretto.analysis.query_result import QueryResult, RowsResult, check_added
+from stretto.analysis.query_result import QueryResult, RowsResult, check_added, load_package
 from stretto.analysis.sql_views import ARGS, TABLES, VIEWS
 
 if TYPE_CHECKING:
@@ -55,14 +55,18 @@ class DuckdbResult(QueryResult):
 
     def arrow(self) -> Any:
         """Return the rows as a `pyarrow.Table` (needs pyarrow)."""
+        load_package("pyarrow")
         return self._result("to_arrow_table")
 
     def pandas(self) -> Any:
         """Return the rows as a `pandas.DataFrame` (needs pandas)."""
+        load_package("pandas")
         return self._result("df")
 
     def polars(self) -> Any:
         """Return the rows as a `polars.DataFrame` (needs polars)."""
+        load_package("polars")
+        load_package("pyarrow")  # DuckDB hands the rows over as Arrow.
         return self._result("pl")
 
     def parquet(self, path: str | os.PathLike[str], **added: object) -> None:

@@ -86,6 +86,21 @@ def _identifier(name: str) -> str:
     return cleaned if cleaned.isidentifier() else f"c_{cleaned}"
 
 
+def load_package(name: str) -> Any:
+    """Return the module of a package that a form of the rows needs.
+
+    Raises:
+        ModuleNotFoundError: It isn't installed; the message says how to install it.
+    """
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is None or name.split(".")[0] != error.name:
+            raise
+        text = f"this form of the rows needs the package {error.name}: `pip install {error.name}`"
+        raise ModuleNotFoundError(text, name=error.name) from error
+
+
 def check_added(columns: Sequence[str], added: Iterable[str]) -> None:
     """Check that no added column has the name of a column.
 
@@ -109,18 +124,18 @@ class RowsResult(QueryResult):
 
     def arrow(self) -> Any:
         """Return the rows as a `pyarrow.Table` (needs pyarrow)."""
-        arrow = import_module("pyarrow")
+        arrow = load_package("pyarrow")
         values = zip(*self._rows, strict=True) if self._rows else [()] * len(self.columns)
         arrays = [arrow.array(column) for column in values]
         return arrow.Table.from_arrays(arrays, names=list(self.columns))
 
     def pandas(self) -> Any:
         """Return the rows as a `pandas.DataFrame` (needs pandas)."""
-        return import_module("pandas").DataFrame(self._rows, columns=list(self.columns))
+        return load_package("pandas").DataFrame(self._rows, columns=list(self.columns))
 
     def polars(self) -> Any:
         """Return the rows as a `polars.DataFrame` (needs polars)."""
-        polars = import_module("polars")
+        polars = load_package("polars")
         return polars.DataFrame(
             self._rows, schema=list(self.columns), orient="row", infer_schema_length=None
         )
@@ -128,7 +143,7 @@ class RowsResult(QueryResult):
     def parquet(self, path: str | os.PathLike[str], **added: object) -> None:
         """Write the rows to a Parquet file (needs pyarrow)."""
         check_added(self.columns, added)
-        arrow, table = import_module("pyarrow"), self.arrow()
+        arrow, table = load_package("pyarrow"), self.arrow()
         for name, value in added.items():
             table = table.append_column(name, arrow.array([value] * len(self._rows)))
-        import_module("pyarrow.parquet").write_table(table, path)
+        load_package("pyarrow.parquet").write_table(table, path)

@@ -119,6 +119,26 @@ class TestQuery:
         with pytest.raises(QueryError), processor:
             processor.query(sql).fetchall()
 
+    @pytest.mark.parametrize("engine", ["duckdb", "sqlite"])
+    @pytest.mark.parametrize(
+        ("method", "package"), [("pandas", "pandas"), ("arrow", "pyarrow"), ("polars", "polars")]
+    )
+    def test_error_without_the_package_of_a_form_names_it(
+        self,
+        trace: bytes,
+        monkeypatch: pytest.MonkeyPatch,
+        engine: str,
+        method: str,
+        package: str,
+    ) -> None:
+        if engine == "duckdb":
+            pytest.importorskip("duckdb")
+        monkeypatch.setitem(sys.modules, package, None)
+        with TraceProcessor(trace, engine=engine) as processor:
+            result = processor.query("select name from slice")
+            with pytest.raises(ModuleNotFoundError, match=f"`pip install {package}`"):
+                getattr(result, method)()
+
     @pytest.mark.parametrize("package", ["duckdb", "sqlglot"])
     def test_error_without_a_package_names_it_and_the_extra_to_install(
         self, trace: bytes, monkeypatch: pytest.MonkeyPatch, package: str
