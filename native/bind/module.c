@@ -43,7 +43,8 @@
       X(category_events), X(emit), X(slice), X(category), X(event_template), \
       X(instance_functions), X(track_event_capsule), X(flow_ids),            \
       X(message_hook), X(importer), X(machine_file), X(process_reader),      \
-      X(ftrace_reader), X(perf_sampler), X(python_sampler), X(symbols)
+      X(ftrace_reader), X(perf_sampler), X(python_sampler), X(symbols),      \
+      X(native_stack)
 
 #define DECLARATOR(name) st_bind_add_##name(PyObject*)
 int PARTS(DECLARATOR);

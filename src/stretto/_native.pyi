@@ -1387,6 +1387,21 @@ def read_process_memory(pid: int, address: int, size: int) -> bytes:
         OSError: The process has ended, has no such memory, or may not be read.
     """
 
+def native_stack(
+    pid: int, ranges: Sequence[tuple[int, int, int]], pc: int, sp: int
+) -> tuple[int, ...]:
+    """Return the program counters of a thread's C functions, the innermost first.
+
+    Args:
+        pid: The process.
+        ranges: Its code: (first address, address after it, address of the `.eh_frame_hdr`).
+        pc: The program counter of the thread, which waits in a system call.
+        sp: Its stack pointer.
+
+    Returns:
+        As many as can be found. All but the first are return addresses.
+    """
+
 @final
 class PythonSampler:
     """Samples the Python stacks of another process (native/probes/python_sampler.h)."""

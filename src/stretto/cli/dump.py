@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import TYPE_CHECKING
 
 from stretto.cli.verb_parser import VerbParser, flag
 from stretto.profilers.sampling.await_tree import read_tasks
 from stretto.profilers.sampling.command_line import command_line
+from stretto.profilers.sampling.mixed_stacks import read_mixed_stacks
 from stretto.profilers.sampling.process import find_python
 from stretto.profilers.sampling.stacks import read_stacks
 
@@ -22,6 +24,7 @@ Print the Python stack of each thread of a running process, once, and the tasks 
 
   stretto dump 4711
   stretto dump 4711 --json
+  stretto dump 4711 --native               C functions of threads that wait, too
 
 The process needs no preparation. It is neither stopped nor changed: its memory is read while it
 runs. CPython 3.11 to 3.15 is supported, in any environment of this machine.
@@ -40,9 +43,10 @@ def run(arguments: Sequence[str]) -> int:
     parser = VerbParser("dump", DESCRIPTION, epilog=EPILOG)
     parser.add_argument("pid", type=int, metavar="PID", help="the process")
     flag(parser, "--json", "print JSON: an object with the lists `threads` and `tasks`")
+    flag(parser, "--native", "show the C functions, too, of threads that wait in the kernel")
     options = parser.parse_args(list(arguments))
     process = find_python(options.pid)
-    stacks = read_stacks(process)
+    stacks = read_mixed_stacks(process) if options.native else read_stacks(process)
     try:
         tasks = read_tasks(process)
     except OSError:
@@ -50,7 +54,7 @@ def run(arguments: Sequence[str]) -> int:
     if options.json:
         print(_as_json(options.pid, process.layout.version, stacks, tasks))
     else:
-        text = _as_text(options.pid, process.layout.version, stacks)
+        text = _as_text(options.pid, process.layout.version, stacks, native=options.native)
         print(text + "".join(await_lines(tasks or [])), end="")
     return 0
 
@@ -58,7 +62,7 @@ def run(arguments: Sequence[str]) -> int:
 def _as_json(
     pid: int, version: tuple[int, int], stacks: list[ThreadStack], tasks: list[Task] | None
 ) -> str:
-    threads = [{**stack._asdict(), "frames": _frames(stack)} for stack in stacks]
+    threads = [_thread(stack) for stack in stacks]
     content = {
         "pid": pid,
         "command": command_line(pid),
@@ -67,6 +71,12 @@ def _as_json(
         "tasks": None if tasks is None else _tasks(tasks),
     }
     return json.dumps(content, indent=2)
+
+
+def _thread(stack: ThreadStack) -> dict[str, object]:
+    content = {**stack._asdict(), "frames": _frames(stack)}
+    del content["state"]
+    return content
 
 
 def _tasks(tasks: list[Task]) -> list[dict[str, object]]:
@@ -119,21 +129,24 @@ def _frames(stack: ThreadStack) -> list[dict[str, object]] | None:
     return None if stack.frames is None else [frame._asdict() for frame in stack.frames]
 
 
-def _as_text(pid: int, version: tuple[int, int], stacks: list[ThreadStack]) -> str:
+def _as_text(pid: int, version: tuple[int, int], stacks: list[ThreadStack], *, native: bool) -> str:
     head = "Process {}: {}\nCPython {}.{}\n".format(pid, command_line(pid), *version)
-    return head + "".join(f"\n{_thread_text(stack)}" for stack in stacks)
+    return head + "".join(f"\n{_thread_text(stack, native=native)}" for stack in stacks)
 
 
-def _thread_text(stack: ThreadStack) -> str:
+def _thread_text(stack: ThreadStack, *, native: bool) -> str:
     state = f"waits in {stack.waits_in}" if stack.waits_in else "runs"
     gil = ", holds the GIL" if stack.holds_gil else ""
     lines = [f'Thread {stack.native_id} "{stack.name}": {state}{gil}']
     if stack.frames is None:
         lines.append("    (its stack changed at each attempt to read it)")
+    elif native and not stack.has_native:
+        lines.append("    (without C functions: it doesn't wait in the kernel)")
     lines += [f"    {_frame_text(frame)}" for frame in stack.frames or ()]
     return "\n".join(lines) + "\n"
 
 
 def _frame_text(frame: Frame) -> str:
     line = f":{frame.line}" if frame.line else ""
-    return f"{frame.function} ({frame.filename}{line})"
+    filename = os.path.basename(frame.filename) if frame.native else frame.filename
+    return f"{frame.function} ({filename}{line})"

@@ -10,7 +10,10 @@ import pytest
 from stretto.cli.dump import await_lines
 from stretto.cli.main import main
 from stretto.profilers.sampling.await_tree import Task
+from stretto.profilers.sampling.mixed_stacks import read_mixed_stacks
+from stretto.profilers.sampling.process import find_python
 from stretto.profilers.sampling.stacks import Frame
+from tests.support.polling import wait_until
 from tests.support.python_targets import ASLEEP, BUSY, running
 
 
@@ -33,6 +36,30 @@ def test_json_has_the_threads_with_their_frames(capsys: pytest.CaptureFixture[st
     assert thread["native_id"] == program.pid
     frames = [(frame["function"], frame["filename"]) for frame in thread["frames"]]
     assert frames[-2:] == [("main", "<string>"), ("<module>", "<string>")]
+
+
+def one_thread_waits(pid: int) -> bool:
+    return any(stack.has_native for stack in read_mixed_stacks(find_python(pid)))
+
+
+def test_c_functions_are_shown_on_request(capsys: pytest.CaptureFixture[str]) -> None:
+    with running(BUSY) as program:
+        wait_until(lambda: one_thread_waits(program.pid))
+        assert main(["dump", str(program.pid), "--native"]) == 0
+    text = capsys.readouterr().out
+    assert "nanosleep (libc.so.6)\n" in text
+    assert "    waits (<string>:13)\n" in text
+    assert "    (without C functions: it doesn't wait in the kernel)\n    " in text
+
+
+def test_json_says_which_frames_are_c_functions(capsys: pytest.CaptureFixture[str]) -> None:
+    with running(BUSY) as program:
+        wait_until(lambda: one_thread_waits(program.pid))
+        assert main(["dump", str(program.pid), "--native", "--json"]) == 0
+    threads = json.loads(capsys.readouterr().out)["threads"]
+    waiting = next(thread for thread in threads if thread["has_native"])
+    assert {frame["native"] for frame in waiting["frames"]} == {True, False}
+    assert "state" not in waiting
 
 
 def test_missing_process_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:

@@ -111,6 +111,7 @@ _KNOWN: dict[tuple[int, int], dict[str, int]] = {
         "frame_code": 32,
         "frame_previous": 48,
         "frame_owner": 69,
+        "frame_is_entry": 68,
         "frame_instruction": 56,
         "code_first_line": 72,
         "code_start": 184,

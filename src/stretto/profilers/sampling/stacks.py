@@ -23,6 +23,8 @@ class Frame(NamedTuple):
     filename: str
     line: int
     """The line that it executes; 0 if not known."""
+    native: bool = False
+    """Whether it is a C function; `filename` is then the file that has its code."""
 
 
 class ThreadStack(NamedTuple):
@@ -37,6 +39,10 @@ class ThreadStack(NamedTuple):
     """The function of the kernel in which it waits; None if it runs, or waits for a CPU."""
     frames: list[Frame] | None
     """The innermost call first; None if the stack changed during each attempt to read it."""
+    state: int
+    """The address of its thread state."""
+    has_native: bool = False
+    """Whether C functions are among the frames."""
 
 
 def read_stacks(process: PythonProcess) -> list[ThreadStack]:
@@ -68,8 +74,9 @@ def read_stacks(process: PythonProcess) -> list[ThreadStack]:
             holds_gil,
             _waits_in(process.pid, native_id),
             None if numbers is None else [frame(number) for number in reversed(numbers)],
+            state,
         )
-        for _, native_id, holds_gil, numbers in rows
+        for state, native_id, holds_gil, numbers in rows
     ]
     return sorted(stacks, key=lambda each: (each.native_id != process.pid, each.native_id))
 

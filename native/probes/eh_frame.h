@@ -1,0 +1,50 @@
+/* Exception frames: finds the caller of a C function, by the tables that
+ * compilers write for exceptions.
+ *
+ *   .eh_frame_hdr   sorted table: first address of code -> its FDE
+ *   FDE             range of code, its CIE, instructions
+ *   CIE             encodings, instructions that all its FDEs begin with
+ *
+ * Executed up to an address of code, the instructions say where the caller's
+ * registers are, relative to the canonical frame address (CFA):
+ *
+ *   CFA = stack pointer + 48;  return address at CFA - 8;  rbp at CFA - 16 ...
+ *
+ * So no frame pointers are needed.  Both tables are in the memory of the process
+ * that executes the code, from which they are read.  Nothing in them is
+ * trusted: each entry is copied, its size is bounded, and instructions that
+ * compilers don't write for functions (expressions) end the search.
+ *
+ * x86-64 and aarch64.  Registers have DWARF's numbers.  Source: DWARF 5, section
+ * 6.4; Linux Standard Base 5, Core, chapter 10.6.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "probes/stack_reader.h"
+
+enum {
+  ST_UNWIND_REGISTERS = 34,
+#if defined(__aarch64__)
+  ST_UNWIND_SP = 31,
+#else
+  ST_UNWIND_SP = 7,
+#endif
+  ST_UNWIND_MAX_ENTRY = 8192, /* The largest FDE or CIE, in bytes. */
+};
+
+/* The registers of a call.  Bit n of `known` says whether value n is known. */
+struct st_registers {
+  uint64_t pc, known;
+  uint64_t values[ST_UNWIND_REGISTERS];
+};
+
+/* Replaces the registers of a function by those of its caller.
+ *
+ * `header` is the address of the .eh_frame_hdr of the function's file.  `is_call`
+ * says that pc is a return address: the code before it is meant.  Returns false
+ * if the caller can't be found.  pc becomes 0 if there is none. */
+bool st_eh_frame_step(const struct st_memory* memory, uint64_t header,
+                      bool is_call, struct st_registers* registers);

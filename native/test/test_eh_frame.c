@@ -1,0 +1,143 @@
+/* Tests of exception frames: rules by the place in a function, and tables that
+ * are damaged. */
+#include "probes/eh_frame.h"
+
+#include "check.h"
+#include "unwind_tables.h"
+
+/* push; at +4 the frame has 16 bytes and a saved register, from +8 on the saved
+ * register is the base of the frame; from +12 on the rules are the first ones. */
+static const char kFrame[] = {
+    0x44, 0x0E, 16,    (char)(0x80 | SAVED), 2, /* advance, offset, saved */
+    0x0A,                                       /* remember */
+    0x44, 0x0D, SAVED,                          /* advance, by register */
+    0x44, 0x0B,                                 /* advance, restore */
+};
+
+static struct st_registers at(uint64_t pc) {
+  struct st_registers r = {.pc = pc, .known = UINT64_C(1) << ST_UNWIND_SP};
+  r.values[ST_UNWIND_SP] = STACK;
+  for (int i = 0; i < STACK_WORDS; i++)
+    stack[i] = (uint64_t)(1000 + i);
+  return r;
+}
+
+static bool step(struct st_registers* r) {
+  return st_eh_frame_step(&kMemory, TABLES, false, r);
+}
+
+static void caller_is_found_at_the_entry(void) {
+  make_tables(kFrame, sizeof kFrame);
+  struct st_registers r = at(CODE);
+  CHECK(step(&r));
+  CHECK_EQ(r.pc, 1000);
+  CHECK_EQ(r.values[ST_UNWIND_SP], STACK + 8);
+  CHECK(!(r.known >> SAVED & 1));
+}
+
+static void saved_registers_are_recovered(void) {
+  make_tables(kFrame, sizeof kFrame);
+  struct st_registers r = at(CODE + 4);
+  CHECK(step(&r));
+  CHECK_EQ(r.pc, 1001);
+  CHECK_EQ(r.values[SAVED], 1000);
+  CHECK_EQ(r.values[ST_UNWIND_SP], STACK + 16);
+}
+
+static void frame_may_be_relative_to_a_known_register(void) {
+  make_tables(kFrame, sizeof kFrame);
+  struct st_registers r = at(CODE + 8);
+  CHECK(!step(&r));
+  r.known |= 1 << SAVED;
+  r.values[SAVED] = STACK + 16;
+  CHECK(step(&r));
+  CHECK_EQ(r.pc, 1003);
+  CHECK_EQ(r.values[ST_UNWIND_SP], STACK + 32);
+}
+
+static void remembered_rules_are_restored(void) {
+  make_tables(kFrame, sizeof kFrame);
+  struct st_registers r = at(CODE + 12);
+  CHECK(step(&r));
+  CHECK_EQ(r.pc, 1001);
+}
+
+static void return_address_belongs_to_the_code_before_it(void) {
+  make_tables(kFrame, sizeof kFrame);
+  struct st_registers r = at(CODE + 4);
+  CHECK(st_eh_frame_step(&kMemory, TABLES, true, &r));
+  CHECK_EQ(r.pc, 1000);
+}
+
+static void outermost_function_has_no_caller(void) {
+  make_tables(kFrame, sizeof kFrame);
+  struct st_registers r = at(CODE + 200);
+  CHECK(step(&r));
+  CHECK_EQ(r.pc, 0);
+}
+
+static void code_without_tables_ends_the_search(void) {
+  make_tables(kFrame, sizeof kFrame);
+  uint64_t places[] = {CODE - 1, CODE + 100, CODE + 300, 0, UINT64_MAX};
+  for (int i = 0; i < 5; i++) {
+    struct st_registers r = at(places[i]);
+    CHECK(!step(&r));
+    CHECK_EQ(r.pc, places[i]);
+  }
+}
+
+static void expressions_end_the_search(void) {
+  static const char kExpression[] = {0x0F, 1, 0x30};
+  make_tables(kExpression, sizeof kExpression);
+  struct st_registers r = at(CODE);
+  CHECK(!step(&r));
+}
+
+static void damaged_tables_end_the_search(void) {
+  static const char kRestore[] = {0x0B};
+  static const char kUnknown[] = {0x3F};
+  static const char kLong[] = {0x0F, 127};
+  make_tables(kRestore, sizeof kRestore);
+  struct st_registers r = at(CODE);
+  CHECK(!step(&r));
+  make_tables(kUnknown, sizeof kUnknown);
+  CHECK(!step(&r));
+  make_tables(kLong, sizeof kLong);
+  CHECK(!step(&r));
+  for (size_t place = 0; place < TABLES_BYTES; place++)
+    for (int bit = 0; bit < 8; bit++) {
+      make_tables(kFrame, sizeof kFrame);
+      tables[place] ^= (uint8_t)(1 << bit);
+      struct st_registers any = at(CODE + 8);
+      any.known = ~UINT64_C(0);
+      if (step(&any))
+        CHECK(any.values[ST_UNWIND_SP] >= STACK);
+    }
+}
+
+static void stack_ends_where_nothing_is_known(void) {
+  uint64_t pcs[ST_NATIVE_MAX_DEPTH];
+  make_tables(kFrame, sizeof kFrame);
+  at(0);
+  stack[1] = CODE + 1; /* A call at the start of the function. */
+  stack[2] = CODE + 201;
+  CHECK_EQ(st_native_stack(&kMemory, &kCode, 1, CODE + 4, STACK, pcs), 3);
+  CHECK_EQ(pcs[0], CODE + 4);
+  CHECK_EQ(pcs[1], CODE + 1);
+  CHECK_EQ(pcs[2], CODE + 201);
+  CHECK_EQ(st_native_stack(&kMemory, &kCode, 1, 7, STACK, pcs), 0);
+}
+
+int main(void) {
+  RUN(caller_is_found_at_the_entry);
+  RUN(saved_registers_are_recovered);
+  RUN(frame_may_be_relative_to_a_known_register);
+  RUN(remembered_rules_are_restored);
+  RUN(return_address_belongs_to_the_code_before_it);
+  RUN(outermost_function_has_no_caller);
+  RUN(code_without_tables_ends_the_search);
+  RUN(expressions_end_the_search);
+  RUN(damaged_tables_end_the_search);
+  RUN(stack_ends_where_nothing_is_known);
+  return 0;
+}
