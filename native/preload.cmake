@@ -4,6 +4,6 @@ add_library(stretto_malloc MODULE native/preload/malloc.c native/preload/sampler
 set_target_properties(stretto_malloc PROPERTIES PREFIX "lib" OUTPUT_NAME stretto_malloc)
 target_include_directories(stretto_malloc PRIVATE native)
 target_compile_options(stretto_malloc PRIVATE
-  -fno-omit-frame-pointer -fno-builtin -ftls-model=initial-exec)
+  -fomit-frame-pointer -foptimize-sibling-calls -fno-builtin -ftls-model=initial-exec)
 target_link_libraries(stretto_malloc PRIVATE st_probes st_core m ${CMAKE_DL_LIBS})
 install(TARGETS stretto_malloc DESTINATION stretto)

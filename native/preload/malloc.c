@@ -7,8 +7,9 @@
  * the loader, before any constructor.  dlsym() may allocate itself: it gets its
  * memory from a small arena, which is never freed.
  *
- * Every function has a frame pointer, because its frame address tells the sampler
- * who called.
+ * Nearly all calls end with a jump to the next function.  The others jump to a
+ * slow one, whose frame address tells the sampler who called: so the functions
+ * that jump must leave the caller's frame pointer as it is.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -22,6 +23,18 @@
 #define EXPORT __attribute__((visibility("default")))
 #define FRAME __builtin_frame_address(0)
 
+#define SLOW __attribute__((noinline))
+
+static void* first_malloc(size_t size);
+static void* first_calloc(size_t count, size_t size);
+static void* first_realloc(void* block, size_t size);
+static void* first_memalign(size_t alignment, size_t size);
+static void* first_aligned_alloc(size_t alignment, size_t size);
+static void* first_valloc(size_t size);
+static void* first_pvalloc(size_t size);
+static int first_posix_memalign(void** block, size_t alignment, size_t size);
+static void first_free(void* block);
+
 static struct {
   void* (*malloc)(size_t);
   void* (*calloc)(size_t, size_t);
@@ -32,7 +45,9 @@ static struct {
   void* (*pvalloc)(size_t);
   int (*posix_memalign)(void**, size_t, size_t);
   void (*free)(void*);
-} next;
+} next = {first_malloc,   first_calloc,         first_realloc,
+          first_memalign, first_aligned_alloc,  first_valloc,
+          first_pvalloc,  first_posix_memalign, first_free};
 
 static struct {
   _Alignas(16) char bytes[8192];
@@ -53,73 +68,120 @@ static void* from_arena(size_t size) {
   return block;
 }
 
+/* Stores the next function, unless there is none. */
+#define FIND(name)                                                   \
+  do {                                                               \
+    void* found = dlsym(RTLD_NEXT, #name);                           \
+    if (found)                                                       \
+      __atomic_store_n((void**)&next.name, found, __ATOMIC_RELAXED); \
+  } while (0)
+
 static void find_next(void) {
   arena.is_open = true;
-  *(void**)&next.calloc = dlsym(RTLD_NEXT, "calloc");
-  *(void**)&next.realloc = dlsym(RTLD_NEXT, "realloc");
-  *(void**)&next.memalign = dlsym(RTLD_NEXT, "memalign");
-  *(void**)&next.aligned_alloc = dlsym(RTLD_NEXT, "aligned_alloc");
-  *(void**)&next.valloc = dlsym(RTLD_NEXT, "valloc");
-  *(void**)&next.pvalloc = dlsym(RTLD_NEXT, "pvalloc");
-  *(void**)&next.posix_memalign = dlsym(RTLD_NEXT, "posix_memalign");
-  *(void**)&next.free = dlsym(RTLD_NEXT, "free");
-  *(void**)&next.malloc = dlsym(RTLD_NEXT, "malloc");
+  FIND(calloc);
+  FIND(realloc);
+  FIND(memalign);
+  FIND(aligned_alloc);
+  FIND(valloc);
+  FIND(pvalloc);
+  FIND(posix_memalign);
+  FIND(free);
+  FIND(malloc);
   arena.is_open = false;
 }
 
-/* Whether a call has to be served from the arena. */
-static inline bool is_early(void) {
-  if (__builtin_expect(next.malloc != NULL, 1))
-    return false;
+/* --- until the next functions are found.  The arena is zero, and gives out no
+ * byte twice. */
+
+static void* first_malloc(size_t size) {
   if (arena.is_open)
-    return true;
-  find_next();
-  return false;
-}
-
-EXPORT void* malloc(size_t size) {
-  if (is_early())
     return from_arena(size);
-  void* block = next.malloc(size);
-  if (st_sampler_wants(size) && block)
-    st_sampler_add(block, size, FRAME);
-  return block;
+  find_next();
+  return next.malloc == first_malloc ? NULL : next.malloc(size);
 }
 
-/* The arena is zero, and gives out no byte twice. */
-EXPORT void* calloc(size_t count, size_t size) {
+static void* first_calloc(size_t count, size_t size) {
   size_t bytes;
-  bool is_too_large = __builtin_mul_overflow(count, size, &bytes);
-  if (is_early())
-    return is_too_large ? NULL : from_arena(bytes);
-  void* block = next.calloc(count, size);
-  if (!is_too_large && st_sampler_wants(bytes) && block)
-    st_sampler_add(block, bytes, FRAME);
+  if (arena.is_open)
+    return __builtin_mul_overflow(count, size, &bytes) ? NULL
+                                                       : from_arena(bytes);
+  find_next();
+  return next.calloc == first_calloc ? NULL : next.calloc(count, size);
+}
+
+static SLOW void* move_from_arena(void* old, size_t size) {
+  void* block = next.malloc(size);
+  size_t most = sizeof arena.bytes - (size_t)((char*)old - arena.bytes);
+  return block ? memmove(block, old, size < most ? size : most) : NULL;
+}
+
+static void* first_realloc(void* block, size_t size) {
+  if (arena.is_open)
+    return block ? move_from_arena(block, size) : from_arena(size);
+  find_next();
+  return next.realloc == first_realloc ? NULL : next.realloc(block, size);
+}
+
+static void first_free(void* block) {
+  if (arena.is_open)
+    return;
+  find_next();
+  if (next.free != first_free)
+    next.free(block);
+}
+
+static int first_posix_memalign(void** block, size_t alignment, size_t size) {
+  if (!arena.is_open)
+    find_next();
+  return next.posix_memalign == first_posix_memalign
+             ? ENOMEM
+             : next.posix_memalign(block, alignment, size);
+}
+
+#define FIRST(name, parameters, arguments)                         \
+  static void* first_##name parameters {                           \
+    if (!arena.is_open)                                            \
+      find_next();                                                 \
+    return next.name == first_##name ? NULL : next.name arguments; \
+  }
+
+FIRST(memalign, (size_t alignment, size_t size), (alignment, size))
+FIRST(aligned_alloc, (size_t alignment, size_t size), (alignment, size))
+FIRST(valloc, (size_t size), (size))
+FIRST(pvalloc, (size_t size), (size))
+
+/* --- sampled calls */
+
+/* Samples a new block of the caller of the function that this is in. */
+#define ADD(block, size)                  \
+  do {                                    \
+    if (block)                            \
+      st_sampler_add(block, size, FRAME); \
+  } while (0)
+
+static SLOW void* slow_malloc(size_t size) {
+  void* block = next.malloc(size);
+  ADD(block, size);
   return block;
 }
 
-EXPORT void free(void* block) {
+static SLOW void* slow_calloc(size_t count, size_t size) {
+  void* block = next.calloc(count, size);
+  ADD(block, count * size);
+  return block;
+}
+
+static SLOW void slow_free(void* block) {
   struct st_heap_block removed;
-  if (!block || is_in_arena(block))
+  if (is_in_arena(block))
     return;
-  if (st_sampler_may_have(block))
-    st_sampler_remove(block, &removed);
+  st_sampler_remove(block, &removed);
   next.free(block);
 }
 
-static void* move_from_arena(void* old, size_t size) {
-  void* block = malloc(size);
-  size_t most = sizeof arena.bytes - (size_t)((char*)old - arena.bytes);
-  return block ? memcpy(block, old, size < most ? size : most) : NULL;
-}
-
 /* With a size of 0 the result may be NULL though the block was freed. */
-static inline __attribute__((always_inline)) void* resize(void* old,
-                                                          size_t size,
-                                                          const void* frame) {
-  if (is_early())
-    return from_arena(size);
-  if (is_in_arena(old))
+static SLOW void* slow_realloc(void* old, size_t size, bool is_wanted) {
+  if (old && is_in_arena(old))
     return move_from_arena(old, size);
   struct st_heap_block removed;
   bool was_sampled =
@@ -127,51 +189,75 @@ static inline __attribute__((always_inline)) void* resize(void* old,
   void* block = next.realloc(old, size);
   if (!block && size && was_sampled)
     st_sampler_put_back(&removed);
-  if (st_sampler_wants(size) && block)
-    st_sampler_add(block, size, frame);
+  if (is_wanted)
+    ADD(block, size);
   return block;
 }
 
+static SLOW int slow_posix_memalign(void** block, size_t alignment,
+                                    size_t size) {
+  int result = next.posix_memalign(block, alignment, size);
+  if (!result)
+    ADD(*block, size);
+  return result;
+}
+
+/* --- the functions */
+
+EXPORT void* malloc(size_t size) {
+  return st_sampler_wants(size) ? slow_malloc(size) : next.malloc(size);
+}
+
+/* A product that overflows makes the next function return NULL. */
+EXPORT void* calloc(size_t count, size_t size) {
+  return st_sampler_wants(count * size) ? slow_calloc(count, size)
+                                        : next.calloc(count, size);
+}
+
+EXPORT void free(void* block) {
+  if (st_sampler_may_have(block) || is_in_arena(block))
+    slow_free(block);
+  else
+    next.free(block);
+}
+
+static inline __attribute__((always_inline)) void* resize(void* old,
+                                                          size_t size) {
+  bool is_wanted = st_sampler_wants(size);
+  return is_wanted || st_sampler_may_have(old) || is_in_arena(old)
+             ? slow_realloc(old, size, is_wanted)
+             : next.realloc(old, size);
+}
+
 EXPORT void* realloc(void* old, size_t size) {
-  return resize(old, size, FRAME);
+  return resize(old, size);
 }
 
 EXPORT void* reallocarray(void* old, size_t count, size_t size) {
   size_t bytes;
-  if (__builtin_mul_overflow(count, size, &bytes)) {
-    errno = ENOMEM;
-    return NULL;
-  }
-  return resize(old, bytes, FRAME);
+  if (!__builtin_mul_overflow(count, size, &bytes))
+    return resize(old, bytes);
+  errno = ENOMEM;
+  return NULL;
 }
 
 EXPORT int posix_memalign(void** block, size_t alignment, size_t size) {
-  is_early();
-  int result = next.posix_memalign(block, alignment, size);
-  if (st_sampler_wants(size) && !result)
-    st_sampler_add(*block, size, FRAME);
-  return result;
+  return st_sampler_wants(size) ? slow_posix_memalign(block, alignment, size)
+                                : next.posix_memalign(block, alignment, size);
 }
 
-#define ALIGNED(name)                                \
-  EXPORT void* name(size_t alignment, size_t size) { \
-    is_early();                                      \
-    void* block = next.name(alignment, size);        \
-    if (st_sampler_wants(size) && block)             \
-      st_sampler_add(block, size, FRAME);            \
-    return block;                                    \
+#define NEW(name, parameters, arguments)                  \
+  static SLOW void* slow_##name parameters {              \
+    void* block = next.name arguments;                    \
+    ADD(block, size);                                     \
+    return block;                                         \
+  }                                                       \
+  EXPORT void* name parameters {                          \
+    return st_sampler_wants(size) ? slow_##name arguments \
+                                  : next.name arguments;  \
   }
 
-#define OF_PAGES(name)                    \
-  EXPORT void* name(size_t size) {        \
-    is_early();                           \
-    void* block = next.name(size);        \
-    if (st_sampler_wants(size) && block)  \
-      st_sampler_add(block, size, FRAME); \
-    return block;                         \
-  }
-
-ALIGNED(memalign)
-ALIGNED(aligned_alloc)
-OF_PAGES(valloc)
-OF_PAGES(pvalloc)
+NEW(memalign, (size_t alignment, size_t size), (alignment, size))
+NEW(aligned_alloc, (size_t alignment, size_t size), (alignment, size))
+NEW(valloc, (size_t size), (size))
+NEW(pvalloc, (size_t size), (size))
