@@ -5,6 +5,7 @@
 struct long_call {
   struct st_call_site* site;
   PyObject* name; /* NULL: that of the site. */
+  uint64_t frame; /* The address of the frame that calls; 0 if unknown. */
   uint64_t begin, end;
   /* The call may have lasted this much longer, before and after. */
   uint64_t unsure_ns;
@@ -14,6 +15,31 @@ struct long_call {
   PyObject* arguments;
 };
 
+/* Returns the frame that calls, if the thread is still in it or in a function
+ * that it has just called.  The address is 0 otherwise. */
+static struct st_stack_frame calling_frame(const struct st_shown_calls* s,
+                                           const struct st_call_site* site,
+                                           uint64_t frame) {
+  PyThreadState* thread = frame ? st_shown_thread(s) : NULL;
+  if (!thread)
+    return (struct st_stack_frame){0};
+  struct st_stack_frame f = st_python_frame(thread);
+  if (f.address != frame)
+    f = st_python_caller(f);
+  bool same = f.address == frame && f.code == (uint64_t)(uintptr_t)site->code;
+  return same ? f : (struct st_stack_frame){0};
+}
+
+static PyObject* name_of(const struct st_shown_calls* s,
+                         const struct long_call* call) {
+  if (call->name)
+    return call->name;
+  struct st_call_site* site = call->site;
+  return site->name
+             ? site->name
+             : st_call_site_name(site, calling_frame(s, site, call->frame));
+}
+
 static void write_call(struct st_shown_calls* s, const struct long_call* call) {
   const struct st_track_event_api* api = st_hooks.api;
   uint64_t least = atomic_load(&st_hooks.threshold_ns);
@@ -22,7 +48,7 @@ static void write_call(struct st_shown_calls* s, const struct long_call* call) {
   struct st_past_event e = {.thread_time_us = call->cpu_at_begin};
   if (call->end + call->unsure_ns < call->begin + least)
     return;
-  PyObject* name = call->name ? call->name : st_call_site_name(call->site);
+  PyObject* name = name_of(s, call);
   if (!name || !st_shown_track(s, &e.track))
     return;
   e.timestamp = st_shown_fit(s, call->begin, call->end);
@@ -114,9 +140,13 @@ void st_wait_begins(struct st_shown_calls* s, uint64_t frame, PyObject* code,
   if (c->depth && c->open[c->depth - 1].frame == frame)
     return;
   c->wait = (struct st_wait){.site = st_call_site_get(code, offset),
+                             .frame = frame,
                              .begin = st_shown_fit(s, begin, 0),
                              .begin_at_earliest = at_earliest,
                              .cpu_ns = s->cpu.cpu_ns};
+  /* When the wait is known to have ended, the loop may be over. */
+  if (c->wait.site && !c->wait.site->name)
+    st_call_site_name_loop(c->wait.site, calling_frame(s, c->wait.site, frame));
 }
 
 void st_wait_ends(struct st_shown_calls* s, uint64_t end, uint64_t at_latest) {
@@ -130,6 +160,7 @@ void st_wait_ends(struct st_shown_calls* s, uint64_t end, uint64_t at_latest) {
   uint64_t later = at_latest > end ? at_latest - end : 0;
   struct long_call call = {
       .site = w.site,
+      .frame = w.frame,
       .begin = w.begin,
       .end = end,
       .unsure_ns = earlier + later,

@@ -187,14 +187,83 @@ static PyObject* callee(PyObject* code, const uint8_t* b, int offset) {
   return chain;
 }
 
-static PyObject* find_name(PyObject* code, int offset) {
+/* Whether an instruction may be between GET_ITER and the FOR_ITER of a
+ * comprehension, which is part of its function from CPython 3.12 on. */
+static bool prepares_comprehension(int opcode) {
+  switch (opcode) {
+#ifdef LOAD_FAST_AND_CLEAR
+    case LOAD_FAST_AND_CLEAR:
+#endif
+    case SWAP:
+    case BUILD_LIST:
+    case BUILD_SET:
+    case BUILD_MAP:
+      return true;
+    default:
+      return opcode == FOR_ITER || opcode == GET_ITER || opcode == CACHE;
+  }
+}
+
+/* Returns the value that the instruction at `place` loads from a variable of the
+ * frame, as a borrowed reference; NULL if it loads no variable. */
+static PyObject* variable_at(struct st_stack_frame frame, const uint8_t* b,
+                             int place) {
+  PyCodeObject* code = (PyCodeObject*)(uintptr_t)frame.code;
+  bool extended = place >= UNIT && b[place - UNIT] == EXTENDED_ARG;
+  int index = (extended ? b[place - UNIT + 1] << 8 : 0) | b[place + 1];
+  PyObject *name, *value;
+  switch (b[place]) {
+    case LOAD_NAME:
+      return index < PyTuple_GET_SIZE(code->co_names)
+                 ? st_python_global(frame,
+                                    PyTuple_GET_ITEM(code->co_names, index))
+                 : NULL;
+    case LOAD_DEREF:
+    case LOAD_FAST:
+#ifdef LOAD_FAST_CHECK
+    case LOAD_FAST_CHECK:
+#endif
+#ifdef LOAD_FAST_BORROW
+    case LOAD_FAST_BORROW:
+#endif
+      if (index >= st_python_variables(frame))
+        return NULL;
+      value = st_python_variable(frame, index, &name);
+      return value && PyCell_Check(value) ? PyCell_GET(value) : value;
+    default:
+      return NULL;
+  }
+}
+
+/* Returns the name of the type of the variable that a FOR_ITER iterates over;
+ * NULL if that is no variable of the frame. */
+static PyObject* type_of_variable(struct st_stack_frame frame, const uint8_t* b,
+                                  int offset) {
+  int place = offset;
+  while (place > 0 && prepares_comprehension(b[place]))
+    place -= UNIT;
+  PyObject* value = frame.address ? variable_at(frame, b, place) : NULL;
+  return value ? PyUnicode_FromString(Py_TYPE(value)->tp_name) : NULL;
+}
+
+/* Returns the name of what is called at a place in the code, without what the
+ * instruction adds to it; NULL if that isn't known. */
+static PyObject* find_object(PyObject* code, const uint8_t* b, int offset,
+                             struct st_stack_frame frame, bool variable_only) {
+  PyObject* name =
+      b[offset] == FOR_ITER ? type_of_variable(frame, b, offset) : NULL;
+  return name || variable_only ? name : callee(code, b, offset);
+}
+
+static PyObject* find_name(PyObject* code, int offset,
+                           struct st_stack_frame frame, bool variable_only) {
   PyObject* bytes = PyCode_GetCode((PyCodeObject*)code);
   if (!bytes)
     return NULL;
   PyObject* name = NULL;
   const uint8_t* b = (const uint8_t*)PyBytes_AS_STRING(bytes);
   if (offset >= 0 && offset < PyBytes_GET_SIZE(bytes))
-    name = callee(code, b, offset);
+    name = find_object(code, b, offset, frame, variable_only);
 #ifdef BEFORE_WITH
   if (name && b[offset] == BEFORE_WITH)
     Py_SETREF(name, PyUnicode_FromFormat("%U.__enter__", name));
@@ -202,16 +271,27 @@ static PyObject* find_name(PyObject* code, int offset) {
   if (name && b[offset] == FOR_ITER)
     Py_SETREF(name, PyUnicode_FromFormat("%U.__next__", name));
   Py_DECREF(bytes);
-  return name ? name : PyUnicode_FromString("wait");
+  return name || variable_only ? name : PyUnicode_FromString("wait");
 }
 
-PyObject* st_call_site_name(struct st_call_site* site) {
+static void name_site(struct st_call_site* site, struct st_stack_frame frame,
+                      bool variable_only) {
   if (!site->name) {
-    site->name = find_name(site->code, site->offset);
+    site->name = find_name(site->code, site->offset, frame, variable_only);
     site->named_by_code = site->name != NULL;
   }
   PyErr_Clear();
+}
+
+PyObject* st_call_site_name(struct st_call_site* site,
+                            struct st_stack_frame frame) {
+  name_site(site, frame, false);
   return site->name;
+}
+
+void st_call_site_name_loop(struct st_call_site* site,
+                            struct st_stack_frame frame) {
+  name_site(site, frame, true);
 }
 
 PyObject* st_call_site_rename(struct st_call_site* site, PyObject* function) {

@@ -7,10 +7,13 @@
  * The name of a site is that of the C function which it called, such as
  * `_thread.lock.acquire`.  If a slice needs the name before an event has told
  * the function, the name is what the code calls it, `self._lock.acquire`, and
- * stays so: all slices of a site have one name.
+ * stays so: all slices of a site have one name.  A loop over a variable calls
+ * no function by name: there the type of the variable's value tells it,
+ * `_csv.reader.__next__`.
  */
 #pragma once
 
+#include "hooks/python_layout.h"
 #include "hooks/tracer.h"
 
 enum { ST_CALL_SITES = 4096 };
@@ -27,9 +30,15 @@ struct st_call_site {
 
 /* Returns the site; NULL if there are too many. */
 struct st_call_site* st_call_site_get(PyObject* code, int offset);
-/* Returns the name of a site as a borrowed reference; NULL when out of
- * memory. */
-PyObject* st_call_site_name(struct st_call_site* site);
+/* Returns the name of a site as a borrowed reference; NULL when out of memory.
+ * `frame` is the call that waits there, whose variables are read; its address is
+ * 0 if it may have ended.  The caller holds the GIL. */
+PyObject* st_call_site_name(struct st_call_site* site,
+                            struct st_stack_frame frame);
+/* Names a site by the variable that a loop iterates over there.  No effect if
+ * the site has a name, or if the loop iterates over something else. */
+void st_call_site_name_loop(struct st_call_site* site,
+                            struct st_stack_frame frame);
 /* Returns whether the code contains a name that functions which block often
  * have: `sleep`, `acquire`, `recv`, and doesn't install profile functions. */
 bool st_code_may_block(PyObject* code);

@@ -143,6 +143,16 @@ PyObject* st_python_variable(struct st_stack_frame frame, int i,
   return (PyObject*)(uintptr_t)(value & ~(uint64_t)CODE_TAG);
 }
 
+PyObject* st_python_global(struct st_stack_frame frame, PyObject* name) {
+  _PyInterpreterFrame* f = (_PyInterpreterFrame*)(uintptr_t)frame.address;
+  PyObject* value = f->f_globals && PyDict_CheckExact(f->f_globals)
+                        ? PyDict_GetItemWithError(f->f_globals, name)
+                        : NULL;
+  if (!value)
+    PyErr_Clear();
+  return value;
+}
+
 /* The lowest bits of the link are marks of the collector. */
 static PyGC_Head* next_tracked(const PyGC_Head* g) {
   return (PyGC_Head*)(g->_gc_next & ~(uintptr_t)3);

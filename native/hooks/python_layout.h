@@ -52,6 +52,9 @@ int st_python_variables(struct st_stack_frame frame);
  * references. */
 PyObject* st_python_variable(struct st_stack_frame frame, int i,
                              PyObject** name);
+/* Returns the value of a global variable of a frame, or NULL.  A borrowed
+ * reference. */
+PyObject* st_python_global(struct st_stack_frame frame, PyObject* name);
 /* Calls `each` with the objects that the garbage collector of the main
  * interpreter tracks.  The caller holds the GIL; `each` makes and frees no
  * object. */

@@ -85,6 +85,13 @@ static struct st_shown_calls* find_calls(uint64_t thread_id) {
   return calls_of(r);
 }
 
+PyThreadState* st_shown_thread(const struct st_shown_calls* s) {
+  PyThreadState* t = PyInterpreterState_ThreadHead(PyInterpreterState_Main());
+  while (t && t->id != s->thread.thread_id)
+    t = PyThreadState_Next(t);
+  return t;
+}
+
 struct st_shown_calls* st_shown_of(uint64_t thread_id, uint64_t native_id) {
   if (threads
           .forked) /* The parent's records are removed before any is found. */

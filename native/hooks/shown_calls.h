@@ -112,6 +112,7 @@ struct st_c_call {
 /* A wait that samples have found.  It is open if `site` is set. */
 struct st_wait {
   struct st_call_site* site;
+  uint64_t frame; /* The address of the frame that waits. */
   uint64_t begin, begin_at_earliest, cpu_ns;
 };
 
@@ -178,6 +179,9 @@ struct st_shown_calls* st_shown_get(void);
 /* Returns the struct of any thread, and makes it on first use.  Returns NULL
  * when out of memory. */
 struct st_shown_calls* st_shown_of(uint64_t thread_id, uint64_t native_id);
+/* Returns the state of the thread that has the calls; NULL if it has ended.  The
+ * caller holds the GIL. */
+PyThreadState* st_shown_thread(const struct st_shown_calls* s);
 /* Ends the open calls of a thread that has ended. */
 void st_shown_gone(struct st_shown_calls* s);
 /* Ends the open calls of all threads that have ended, and frees their structs.

@@ -280,13 +280,6 @@ static void add_seen(struct st_shown_calls* s,
   }
 }
 
-static PyThreadState* thread_of(const struct st_shown_calls* s) {
-  PyThreadState* t = PyInterpreterState_ThreadHead(PyInterpreterState_Main());
-  while (t && t->id != s->thread.thread_id)
-    t = PyThreadState_Next(t);
-  return t;
-}
-
 static bool is_shown(const struct st_shown_calls* s,
                      const struct st_stack_frame* frame) {
   for (uint32_t i = s->depth; i-- > 0;) {
@@ -311,7 +304,7 @@ static bool was_seen(const struct st_stack_sample* from,
 static int real_stack(const struct st_shown_calls* s,
                       const struct st_stack_sample* from, bool entering,
                       struct st_stack_frame* out) {
-  PyThreadState* thread = thread_of(s);
+  PyThreadState* thread = st_shown_thread(s);
   if (!thread)
     return -1;
   struct st_stack_frame f = st_python_frame(thread);

@@ -11,7 +11,7 @@ from tests.support.recorded import check_trace, record
 from tests.support.timed_program import GAPS
 
 PROGRAM = """\
-import os, queue, select, socket, sqlite3, subprocess, sys, threading, time
+import csv, os, queue, select, socket, sqlite3, subprocess, sys, threading, time
 
 def later(function, *args):
     threading.Timer(0.4, function, args).start()
@@ -62,6 +62,13 @@ def iterates():
         for line in file:
             break
 
+def iterates_in_a_comprehension():
+    end, other = os.pipe()
+    later(lambda: (os.write(other, b"x\\n"), os.close(other)))
+    with open(end) as file:
+        rows = csv.reader(file)
+        [row for row in rows]
+
 def waits():
     subprocess.run(["sleep", "0.4"])
 
@@ -97,8 +104,8 @@ def finds_short_calls():
     for _ in range(100_000):
         os.stat(".")
 
-for function in (sleeps, acquires, enters, selects, polls, receives, reads, iterates, waits,
-                 executes, gets, gets_again):
+for function in (sleeps, acquires, enters, selects, polls, receives, reads, iterates,
+                 iterates_in_a_comprehension, waits, executes, gets, gets_again):
     function()
 burner = threading.Thread(target=computes)
 burner.start()
@@ -123,7 +130,16 @@ BY_EVENTS = {
     "subprocess.Popen._try_wait": "posix.waitpid",
     "executes": "sqlite3.Connection.execute",
 }
-BY_SAMPLES = {"enters": "lock.__enter__", "iterates": "file.__next__", "gets": "orders.get"}
+BY_SAMPLES = {
+    "enters": "lock.__enter__",
+    "iterates": "_io.TextIOWrapper.__next__",
+    "iterates_in_a_comprehension": "_csv.reader.__next__",
+    "gets": "orders.get",
+}
+if sys.version_info < (3, 12):  # A comprehension is a function.
+    BY_SAMPLES["iterates_in_a_comprehension.<locals>.<listcomp>"] = BY_SAMPLES.pop(
+        "iterates_in_a_comprehension"
+    )
 if sys.version_info >= (3, 14):  # The interpreter reports `with` as a call.
     del BY_SAMPLES["enters"]
     BY_EVENTS["enters"] = "_thread.lock.__enter__"

@@ -43,7 +43,7 @@ def _location(field: str) -> str:
 
 _INSTALLED = " ".join(f"and file not glob '*{folder}*'" for folder in INSTALLED_FOLDERS)
 FUNCTIONS_SQL = f"""\
-select id, name as function, count() as slices, round(max(dur)/1e6,1) as longest_ms,
+select id, name as function, ifnull(max(suspended),count()) as calls, round(max(dur)/1e6,1) as longest_ms,
 round(sum(dur-inside)/1e6,1) as self_ms,
 replace(file,rtrim(file,replace(file,'/','')),'')||':'||line as place,
 id as slice_id, ts, dur, track_id
@@ -51,10 +51,14 @@ from (select s.*, ifnull(i.inside,0) as inside,
 {_location("file_name")} as file, {_location("line_number")} as line from slice s left join
 (select parent_id as id, sum(dur) as inside from slice group by 1) i using (id)
 where category='python.functions' and dur>0)
+left join (select name, count() as suspended from slice where category='python.asyncio'
+and track_id not in (select id from thread_track) group by 1) using (name)
 where line>1 and file not glob '<*' {_INSTALLED}
 group by name, file, line order by longest_ms desc limit 100""".replace("\n", " ")
-"""The own functions by their longest calls. The trace doesn't have the number of calls of functions
-that auto detail has switched off, so slices are counted. The column `id` is a link to the longest
+"""The own functions by their longest calls. Each step of a coroutine is a slice of the thread, so its
+calls are counted in the lanes of tasks, where it has one slice, if it is there. The trace doesn't
+have the number of calls of functions that auto detail has switched off, so their slices are
+counted. The column `id` is a link to the longest
 call: the UI makes it one in rows that have `slice_id`, `ts`, `dur` and `track_id`."""
 
 

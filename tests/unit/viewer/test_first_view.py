@@ -21,7 +21,7 @@ from stretto.protos.trace import (
 )
 from stretto.viewer.first_view import FUNCTIONS_SQL, FirstView, first_view
 
-PROGRAM, CHILD, MAIN, WORKER = 1, 2, 3, 4
+PROGRAM, CHILD, MAIN, WORKER, TASK = 1, 2, 3, 4, 9
 """Tracks."""
 SHOP, PANDAS = "/home/me/shop.py", "/usr/lib/python3.12/site-packages/pandas/frame.py"
 
@@ -31,7 +31,14 @@ def packet(**descriptor: object) -> TracePacket:
 
 
 def call(
-    name: str, begin: int, end: int, *, file: str = SHOP, line: int = 7, track: int = MAIN
+    name: str,
+    begin: int,
+    end: int,
+    *,
+    file: str = SHOP,
+    line: int = 7,
+    track: int = MAIN,
+    category: str = "python.functions",
 ) -> list[TracePacket]:
     """Return the packets of a function slice; times in ms."""
     place = SourceLocation(file_name=file, function_name=name, line_number=line)
@@ -39,7 +46,7 @@ def call(
         type=TrackEvent.Type.TYPE_SLICE_BEGIN,
         track_uuid=track,
         name=name,
-        categories=["python.functions"],
+        categories=[category],
         source_location=place,
     )
     last = TrackEvent(type=TrackEvent.Type.TYPE_SLICE_END, track_uuid=track)
@@ -57,6 +64,7 @@ def trace(*packets: TracePacket) -> bytes:
         packet(uuid=MAIN, parent_uuid=PROGRAM, thread=ThreadDescriptor(pid=17, tid=17)),
         packet(uuid=CHILD, process=ProcessDescriptor(pid=19)),
         packet(uuid=WORKER, parent_uuid=CHILD, thread=ThreadDescriptor(pid=19, tid=19)),
+        packet(uuid=TASK, parent_uuid=PROGRAM, name="Task-1"),
     ]
     return Trace(packet=[*tracks, *packets]).encode()
 
@@ -178,11 +186,23 @@ def test_all_of_a_large_trace_is_visible() -> None:
     assert first_view(start, whole=False).visible is None
 
 
+def test_table_of_own_functions_counts_calls_of_coroutines_and_not_their_steps() -> None:
+    calls = [
+        packet
+        for begin, end in ((0, 9), (10, 30))
+        for packet in call("sell", begin, end, track=TASK, category="python.asyncio")
+    ]
+    steps = [*call("sell", 0, 1), *call("sell", 8, 9), *call("sell", 10, 11), *call("sell", 20, 24)]
+    with TraceProcessor(trace(*calls, *steps), engine="sqlite") as processor:
+        (row,) = processor.query(FUNCTIONS_SQL)
+    assert (row.function, row.calls, row.longest_ms) == ("sell", 2, 4)
+
+
 def test_table_of_own_functions_counts_slices() -> None:
     packets = trace(*call("sell", 0, 5), *call("sell", 5, 15), *call("get", 20, 30, file=PANDAS))
     with TraceProcessor(packets, engine="sqlite") as processor:
         (row,) = processor.query(FUNCTIONS_SQL)
-    assert (row.function, row.slices, row.longest_ms, row.place) == ("sell", 2, 10, "shop.py:7")
+    assert (row.function, row.calls, row.longest_ms, row.place) == ("sell", 2, 10, "shop.py:7")
 
 
 def test_trace_without_own_functions_has_no_table() -> None:
