@@ -43,8 +43,8 @@ def _location(field: str) -> str:
 
 _INSTALLED = " ".join(f"and file not glob '*{folder}*'" for folder in INSTALLED_FOLDERS)
 FUNCTIONS_SQL = f"""\
-select id, name as function, ifnull(max(suspended),count()) as calls, round(max(dur)/1e6,1) as longest_ms,
-round(sum(dur-inside)/1e6,1) as self_ms,
+select id, name as function, ifnull(max(suspended),count()) as calls,
+round(max(dur)/1e6,1) as longest_ms, round(sum(dur-inside)/1e6,1) as self_ms,
 replace(file,rtrim(file,replace(file,'/','')),'')||':'||line as place,
 id as slice_id, ts, dur, track_id
 from (select s.*, ifnull(i.inside,0) as inside,
@@ -55,11 +55,13 @@ left join (select name, count() as suspended from slice where category='python.a
 and track_id not in (select id from thread_track) group by 1) using (name)
 where line>1 and file not glob '<*' {_INSTALLED}
 group by name, file, line order by longest_ms desc limit 100""".replace("\n", " ")
-"""The own functions by their longest calls. Each step of a coroutine is a slice of the thread, so its
-calls are counted in the lanes of tasks, where it has one slice, if it is there. The trace doesn't
-have the number of calls of functions that auto detail has switched off, so their slices are
-counted. The column `id` is a link to the longest
-call: the UI makes it one in rows that have `slice_id`, `ts`, `dur` and `track_id`."""
+"""The own functions by their longest calls.
+
+Each step of a coroutine is a slice of the thread, so its calls are counted in the lanes of tasks, if
+they are there: one slice each. The trace doesn't have the number of calls of functions that auto
+detail has switched off, so their slices are counted. The column `id` is a link to the longest call:
+the UI makes it one in rows that have `slice_id`, `ts`, `dur` and `track_id`.
+"""
 
 
 class FirstView(NamedTuple):
