@@ -57,10 +57,11 @@ where line>1 and file not glob '<*' {_INSTALLED}
 group by name, file, line order by longest_ms desc limit 100""".replace("\n", " ")
 """The own functions by their longest calls.
 
-Each step of a coroutine is a slice of the thread, so its calls are counted in the lanes of tasks, if
-they are there: one slice each. The trace doesn't have the number of calls of functions that auto
-detail has switched off, so their slices are counted. The column `id` is a link to the longest call:
-the UI makes it one in rows that have `slice_id`, `ts`, `dur` and `track_id`.
+Each step of a coroutine is a slice of the thread, so its calls are counted in the lanes of tasks:
+there each is one slice. If they have none, slices of the thread are counted, as for functions. The
+trace lacks the number of calls of functions that auto detail has switched off. The column `id` is a
+link to the longest call: the UI makes it one in rows that have `slice_id`, `ts`, `dur` and
+`track_id`.
 """
 
 
