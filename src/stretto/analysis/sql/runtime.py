@@ -240,10 +240,11 @@ create macro _inward(_start) as table
         select _start union select _out from _flow_ends join inward on _in = _at)
     select _at from inward;
 create macro directly_connected_flow(_start) as table
-    select row_number() over (order by f.id) - 1 as id, f.* exclude (id) from flow f
-    where f.slice_out in (select _at from _outward(_start))
-        or f.slice_in in (select _at from _inward(_start))
-    order by 1;
+    select row_number() over (order by f.id) - 1 as id, f.* exclude (id)
+    from (
+        select id as _flow from _outward(_start) join flow on slice_out = _at
+        union select id from _inward(_start) join flow on slice_in = _at)
+    join flow f on f.id = _flow order by 1;
 """
 
 _FLAME_GRAPHS = """

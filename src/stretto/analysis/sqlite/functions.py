@@ -111,24 +111,33 @@ class TraceFunctions:
             found.setdefault(into, []).append(out)
         return found
 
+    @cached_property
+    def _leaving(self) -> dict[int, list[tuple[int, int]]]:
+        """The flows that begin in each slice, with the slice at the other end."""
+        found: dict[int, list[tuple[int, int]]] = {}
+        for flow, out, into in self._ends:
+            found.setdefault(out, []).append((flow, into))
+        return found
+
+    @cached_property
+    def _arriving(self) -> dict[int, list[tuple[int, int]]]:
+        """The flows that end in each slice, with the slice at the other end."""
+        found: dict[int, list[tuple[int, int]]] = {}
+        for flow, out, into in self._ends:
+            found.setdefault(into, []).append((flow, out))
+        return found
+
     def _following(self, start: Any) -> str:
-        reached = set(_reached(start, self._forward))
-        found = [(out, flow) for flow, out, _ in self._ends if out in reached]
-        return _listed(flow for _, flow in sorted(found))
+        slices = sorted(_reached(start, self._forward))
+        return _listed(flow for each in slices for flow, _ in self._leaving.get(each, ()))
 
     def _preceding(self, start: Any) -> str:
-        reached = set(_reached(start, self._backward))
-        found = [(-into, flow) for flow, _, into in self._ends if into in reached]
-        return _listed(flow for _, flow in sorted(found))
+        slices = sorted(_reached(start, self._backward), reverse=True)
+        return _listed(flow for each in slices for flow, _ in self._arriving.get(each, ()))
 
     def _connected(self, start: Any) -> str:
-        out: dict[int, list[int]] = {}
-        into: dict[int, list[int]] = {}
-        for _, a, b in self._ends:
-            out.setdefault(a, []).append(b)
-            into.setdefault(b, []).append(a)
-        after, before = set(_reached(start, out)), set(_reached(start, into))
-        return _listed(flow for flow, a, b in self._ends if a in after or b in before)
+        found = _followed(start, self._leaving) | _followed(start, self._arriving)
+        return _listed(sorted(found))
 
     @cached_property
     def _clocks(self) -> dict[int, tuple[list[int], list[int]]]:
@@ -166,6 +175,18 @@ def _reached(start: Any, links: dict[int, list[int]]) -> list[int]:
             if other not in seen:
                 seen.add(other)
                 found.append(other)
+    return found
+
+
+def _followed(start: Any, flows: dict[int, list[tuple[int, int]]]) -> set[int]:
+    """Return the flows on all ways from the start."""
+    slices, seen, found = [start], {start}, set()
+    for each in slices:
+        for flow, other in flows.get(each, ()):
+            found.add(flow)
+            if other not in seen:
+                seen.add(other)
+                slices.append(other)
     return found
 
 
