@@ -29,6 +29,7 @@ class Field:
         implicit: whether it is a proto3 field without presence: assigning the default value
             unsets the field.
         oneof: name of the oneof group: setting one of its fields clears the others.
+        rivals: names of all fields of its oneof, also its own.
         redact: whether the field has `[debug_redact = true]`: its values are not written into
             traces.
     """

@@ -62,8 +62,8 @@ class Layout:
         for oneof in {field.oneof for field in fields} - {""}:
             members = frozenset(field.name for field in fields if field.oneof == oneof)
             self.oneofs[oneof] = members
-            for member in members:
-                self.by_name[member].rivals = members - {member}
+            for member in members:  # One set for all: TracePacket has a oneof of a hundred fields.
+                self.by_name[member].rivals = members
 
     def field(self, name: str) -> Field:
         """Return the field with this attribute name; raise ConfigError if there is none."""
@@ -100,7 +100,7 @@ class Layout:
                 if kind is None or field.implicit or not field.plain:
                     continue
                 self._read_plan[field.number << 3 | codec.wire_type] = [
-                    field.name, kind, field.repeated, tuple(field.rivals),
+                    field.name, kind, field.repeated, tuple(field.rivals - {field.name}),
                     codec if codec.is_message else None, None, None,
                 ]  # fmt: skip
         return self._read_plan

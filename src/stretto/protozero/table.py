@@ -148,8 +148,9 @@ class Table:
     def _nested(self, path: str) -> list[str]:
         """Return the paths of the types and extensions in a message."""
         if not self._inner:
-            for name in (*self._enums, *self._messages, *self._extensions):
-                self._inner.setdefault(name.rpartition(".")[0], []).append(name)
+            for names in (self._enums, self._messages, self._extensions):
+                for name in [name for name in names if "." in name]:
+                    self._inner.setdefault(name.rpartition(".")[0], []).append(name)
         return self._inner.get(path, [])
 
     def _extension(self, line: str) -> Extension[Any, Any]:

@@ -56,7 +56,8 @@ def redundant_varint(value: int) -> bytes:
 
 def tag(number: int, wire_type: int) -> bytes:
     """Encode the tag of a field."""
-    return varint(number << 3 | wire_type)
+    value = number << 3 | wire_type
+    return bytes((value,)) if value < 0x80 else varint(value)
 
 
 def varint_field(number: int, value: int) -> bytes:
