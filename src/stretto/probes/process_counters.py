@@ -18,17 +18,25 @@ from stretto.base.hashes import fnv1a
 from stretto.client import api
 from stretto.client.data_source import DataSource
 from stretto.client.track_event.process import uuid_of_process
-from stretto.protos.trace import (
-    CounterDescriptor,
-    ProcessDescriptor,
-    TracePacket,
-    TrackDescriptor,
-    TrackEvent,
-)
+from stretto.protozero.wire import FIXED64, bytes_field, tag, varint_field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from struct import Struct
+else:
+    from _struct import Struct  # The module `struct` around it takes half a millisecond more.
+
+# Numbers of fields. Message classes aren't used: to make that of TracePacket, with more than a
+# hundred fields, takes a millisecond at the start of each recording.
+_TIMESTAMP, _TRACK_EVENT, _TRACK_DESCRIPTOR = 8, 11, 60  # TracePacket
+_TYPE, _TRACK_UUID, _DOUBLE_VALUE = 9, 11, 44  # TrackEvent
+_TYPE_COUNTER = 4
+_UUID, _NAME, _PROCESS, _PARENT_UUID, _COUNTER = 1, 2, 3, 5, 8  # TrackDescriptor
+_PID = 1  # ProcessDescriptor
+_UNIT, _UNIT_NAME = 3, 6  # CounterDescriptor
+_UNIT_SIZE_BYTES = 3
+_DOUBLE = Struct("<d")
 
 _TICK_NS = 10**9 // os.sysconf("SC_CLK_TCK")
 _CPU = "CPU"
@@ -42,9 +50,9 @@ _MEMORY = {
     b"VmHWM": "mem.rss.watermark",
 }
 """Perfetto's names of the values in /proc/PID/status."""
-_PERCENT = CounterDescriptor(unit_name="%")
-_PER_SECOND = CounterDescriptor(unit_name="/s")
-_BYTES = CounterDescriptor(unit=CounterDescriptor.UNIT_SIZE_BYTES)
+_PERCENT = bytes_field(_UNIT_NAME, b"%")
+_PER_SECOND = bytes_field(_UNIT_NAME, b"/s")
+_BYTES = varint_field(_UNIT, _UNIT_SIZE_BYTES)
 
 
 def _memory(pid: int) -> dict[str, int]:
@@ -63,7 +71,8 @@ def _cpu(pid: int) -> tuple[int, int] | None:
     return (int(fields[11]) + int(fields[12])) * _TICK_NS, int(fields[19])
 
 
-def _unit(name: str) -> CounterDescriptor:
+def _unit(name: str) -> bytes:
+    """Return the encoded CounterDescriptor."""
     if name == _CPU:
         return _PERCENT
     return _BYTES if name.startswith("mem.") else _PER_SECOND
@@ -159,29 +168,27 @@ class ProcessCounters(DataSource):
 
     def _write(self, process: _Process, values: dict[str, float], now: int) -> None:
         for name in sorted(process.counters & set(values)):
-            track = self._track(process, name)
-            event = TrackEvent(
-                type=TrackEvent.TYPE_COUNTER,
-                track_uuid=track,
-                double_counter_value=values[name],
-            )
-            self.write(TracePacket(timestamp=now, track_event=event))
+            track = self._track(process, name, now)
+            event = varint_field(_TYPE, _TYPE_COUNTER) + varint_field(_TRACK_UUID, track)
+            event += tag(_DOUBLE_VALUE, FIXED64) + _DOUBLE.pack(values[name])
+            self.write(varint_field(_TIMESTAMP, now) + bytes_field(_TRACK_EVENT, event))
 
-    def _track(self, process: _Process, name: str) -> int:
+    def _track(self, process: _Process, name: str, now: int) -> int:
         """Return the uuid of a counter's track.
 
         The track and its process are described once, and again after the incremental state was
         cleared."""
         uuid = process.uuid ^ fnv1a(name.encode())
-        owner = TrackDescriptor(uuid=process.uuid, process=ProcessDescriptor(pid=process.pid))
-        counter = TrackDescriptor(
-            uuid=uuid,
-            parent_uuid=process.uuid,
-            name=name,
-            counter=_unit(name),
-        )
-        for descriptor in (owner, counter):
-            if descriptor.uuid not in self._described:
-                self._described.add(descriptor.uuid)
-                self.write(TracePacket(track_descriptor=descriptor))
+        if process.uuid not in self._described:
+            owner = bytes_field(_PROCESS, varint_field(_PID, process.pid))
+            self._describe(process.uuid, owner, now)
+        if uuid not in self._described:
+            counter = bytes_field(_NAME, name.encode()) + bytes_field(_COUNTER, _unit(name))
+            self._describe(uuid, varint_field(_PARENT_UUID, process.uuid) + counter, now)
         return uuid
+
+    def _describe(self, uuid: int, fields: bytes, now: int) -> None:
+        """Write the TrackDescriptor of a track."""
+        self._described.add(uuid)
+        descriptor = bytes_field(_TRACK_DESCRIPTOR, varint_field(_UUID, uuid) + fields)
+        self.write(varint_field(_TIMESTAMP, now) + descriptor)

@@ -22,8 +22,8 @@ class Counters(ProcessCounters):
         self.packets: list[TracePacket] = []
 
     def write(self, packet: TracePacket | bytes) -> bool:
-        assert isinstance(packet, TracePacket)
-        self.packets.append(TracePacket.decode(packet.encode()))
+        assert isinstance(packet, bytes)
+        self.packets.append(TracePacket.decode(packet))
         return True
 
     def take(self) -> list[TracePacket]:
@@ -52,8 +52,8 @@ def tracks(monkeypatch: pytest.MonkeyPatch) -> None:
     TRACKS.clear()
     original = ProcessCounters._track
 
-    def track(self: ProcessCounters, process: Any, name: str) -> int:
-        TRACKS[name] = original(self, process, name)
+    def track(self: ProcessCounters, process: Any, name: str, now: int) -> int:
+        TRACKS[name] = original(self, process, name, now)
         return TRACKS[name]
 
     monkeypatch.setattr(ProcessCounters, "_track", track)
