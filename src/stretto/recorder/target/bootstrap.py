@@ -254,6 +254,7 @@ def _end(workspace: Workspace) -> None:
         _end_unconnected()
     else:
         _disconnect(workspace)
+    _hide_modules()
 
 
 def _disconnect(workspace: Workspace) -> None:
@@ -292,8 +293,16 @@ def _end_unconnected() -> None:
 
     functions.silence()
     _native.disable_categories(None)
-    # At its end the interpreter frees all modules in `sys.modules`, which would copy hundreds of
-    # pages. So our modules are hidden there, and kept.
+
+
+def _hide_modules() -> None:
+    """Keep the interpreter from freeing our modules at its end.
+
+    That would take a millisecond, and copy hundreds of pages in the child of a fork. The exit
+    handlers of the program have run.
+    """
+    from stretto import _native
+
     for name in [*sys.modules]:
         if name == "stretto" or name.startswith("stretto.") or name in SUPPORT:
             _native.keep(sys.modules[name])
