@@ -125,14 +125,14 @@ def hold():
 def allocate():
     return [bytes(1000) for _ in range(6 * 1024)]
 kept = hold(), allocate()
-time.sleep(1.5)  # sleep: a dump every second
+time.sleep(0.8)  # sleep: there is a dump every 200 ms
 """
 
 
 def test_python_program_has_both_profiles(oracle: Any, tmp_path: Path) -> None:
     script = tmp_path / "both.py"
     script.write_text(PYTHON)
-    options = ["--heap=4k", "--native-heap=4k", "--heap-every", "1s"]
+    options = ["--heap=4k", "--native-heap=4k", "--heap-every", "200ms"]
     run = record(tmp_path / "t.pftrace", *options, str(script))
     assert run.status == 0
     assert run.stderr.count("Traceback") == 0

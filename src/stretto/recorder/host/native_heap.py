@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from stretto.profilers.heap.native_stacks import ElfFiles
 
 SCAN_PERIOD_MS = 1000
+SHORTEST_PERIOD_MS = 50
+"""Dumps are at least this far apart."""
 _REASON_MASK, _PERIODIC = 0xF, 1
 """Perfetto's FlushFlags: the bits of the reason, and the reason of periodic flushes."""
 
@@ -60,6 +62,7 @@ class NativeHeap(stretto.DataSource):
         folder: The folder of the files.
         has_name: Whether a process names itself in the trace.
         hides_arguments: Whether command lines are left out of the trace.
+        interval_ms: The time between two dumps; 0: only those at the end.
     """
 
     name = "android.heapprofd"
@@ -67,16 +70,17 @@ class NativeHeap(stretto.DataSource):
     folder: ClassVar[str]
     has_name: ClassVar[Callable[[int], bool]]
     hides_arguments: ClassVar[bool]
+    interval_ms = 0
 
     def on_start(self) -> None:
         self._config = self.config.heapprofd_config or HeapprofdConfig()
         self._profiles: dict[str, _Profile] = {}
         self._elf_files: ElfFiles = {}
-        self._next_ms = self._interval_ms = 0
+        self._next_ms = self.interval_ms = 0
         times = self._config.continuous_dump_config
         if times is not None and not self._config.dump_at_max:
-            self._interval_ms = times.dump_interval_ms
-            self._next_ms = times.dump_phase_ms or self._interval_ms
+            self.interval_ms = times.dump_interval_ms
+            self._next_ms = times.dump_phase_ms or self.interval_ms
 
     @property
     def _is_wanted(self) -> bool:
@@ -91,8 +95,8 @@ class NativeHeap(stretto.DataSource):
         """
         self._find_files()
         self._end_old()
-        if self._interval_ms and passed_ms >= self._next_ms:
-            self._next_ms = passed_ms + self._interval_ms
+        if self.interval_ms and passed_ms >= self._next_ms:
+            self._next_ms = passed_ms + self.interval_ms
             self._dump()
 
     def on_flush(self) -> None:
@@ -209,7 +213,10 @@ class NativeHeaps:
 
     def scan(self) -> None:
         """Look for what is due now, and in periodic tasks."""
+        period = SCAN_PERIOD_MS
         for source in NativeHeap.instances():
             source.scan(self._passed_ms)
-        self._passed_ms += SCAN_PERIOD_MS
-        self._runner.post_delayed(self.scan, SCAN_PERIOD_MS)
+            period = min(period, source.interval_ms or period)
+        period = max(period, SHORTEST_PERIOD_MS)
+        self._passed_ms += period
+        self._runner.post_delayed(self.scan, period)
