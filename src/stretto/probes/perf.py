@@ -117,15 +117,15 @@ class Perf(Probe):
             settings.max_samples,
             self._options.max_enqueued_footprint_kb * KB,
         )
+        opened = [cpu for cpu in cpus if self._open_cpu(sampler, cpu, settings)]
+        if not opened:
+            raise PerfError("no CPU has these events")
         shard = self._shard()
         self._spaces = AddressSpaces(self.machine)
         self._frames = Frames(sampler, self._spaces, self._kernel_symbols(settings))
         self._processes = Processes(
             self.machine, Scope(self._options, shard), kernel_frames=settings.kernel_frames
         )
-        opened = [cpu for cpu in cpus if self._open_cpu(sampler, cpu, settings)]
-        if not opened:
-            raise PerfError("no CPU has these events")
         self._write_defaults()
         sampler.enable(True)
         periods = {"read": settings.read_period_ms}
