@@ -12,7 +12,7 @@ from stretto.cli.main import main
 from stretto.profilers.sampling.await_tree import Task
 from stretto.profilers.sampling.mixed_stacks import read_mixed_stacks
 from stretto.profilers.sampling.process import find_python
-from stretto.profilers.sampling.stacks import Frame
+from stretto.profilers.sampling.stacks import Frame, ThreadStack
 from tests.support.polling import wait_until
 from tests.support.python_targets import ASLEEP, BUSY, running
 
@@ -50,6 +50,19 @@ def test_c_functions_are_shown_on_request(capsys: pytest.CaptureFixture[str]) ->
     assert "nanosleep (libc.so.6)\n" in text
     assert "    waits (<string>:13)\n" in text
     assert "    (without C functions: it doesn't wait in the kernel)\n    " in text
+
+
+def test_python_calls_without_a_known_place_are_said(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frames = [Frame("sleep", "/lib/libc.so.6", 0, native=True), Frame("main", "shop.py", 3)]
+    stack = ThreadStack(7, "main", False, "nanosleep", frames, 0, True, True)
+    monkeypatch.setattr("stretto.cli.dump.read_mixed_stacks", lambda _process: [stack])
+    with running(ASLEEP) as program:
+        assert main(["dump", str(program.pid), "--native"]) == 0
+    text = capsys.readouterr().out
+    assert "    (outer Python calls are last: " in text
+    assert text.endswith("    sleep (libc.so.6)\n    main (shop.py:3)\n")
 
 
 def test_json_says_which_frames_are_c_functions(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,6 +9,9 @@
 One C call of the interpreter's loop executes a Python call and those that it calls directly. The
 next Python call that C code has made is marked: in CPython 3.11 by `is_entry` in its frame, later
 by a frame of another owner above it.
+
+The loop is recognised by its name. Where the C functions end early, or parts of the loop have no
+name, the places of the outer Python calls aren't known: they are last.
 """
 
 from __future__ import annotations
@@ -51,10 +54,16 @@ def _with_native(
     if stack.frames is None or not found:
         return stack
     try:
-        frames = mixed(stack.frames, calls_from_c(reader, layout, stack.state), found)
+        counts = calls_from_c(reader, layout, stack.state)
     except OSError:
         return stack  # The thread has ended.
-    return stack._replace(frames=frames, has_native=any(frame.native for frame in frames))
+    frames = mixed(stack.frames, counts, found)
+    loops = sum(_is_loop(function) for function, _ in found)
+    return stack._replace(
+        frames=frames,
+        has_native=any(frame.native for frame in frames),
+        has_unplaced=loops < len(counts),
+    )
 
 
 def calls_from_c(reader: ObjectReader, layout: Layout, state: int) -> list[int]:
@@ -108,8 +117,13 @@ def mixed(calls: list[Frame], counts: list[int], native: list[NativeFrame]) -> l
     found: list[Frame] = []
     ahead, groups = iter(calls), iter(counts)
     for function, filename in native:
-        if function.partition(".")[0] == _LOOP:
+        if _is_loop(function):
             found += [next(ahead) for _ in range(next(groups, 0))]
         else:
             found.append(Frame(function, filename, 0, native=True))
     return found + list(ahead)
+
+
+def _is_loop(function: str) -> bool:
+    """Return whether a C function is the interpreter's loop; a part of it has a suffix."""
+    return function.partition(".")[0] == _LOOP

@@ -43,6 +43,8 @@ class ThreadStack(NamedTuple):
     """The address of its thread state."""
     has_native: bool = False
     """Whether C functions are among the frames."""
+    has_unplaced: bool = False
+    """Whether the last Python calls are there only because their places aren't known."""
 
 
 def read_stacks(process: PythonProcess) -> list[ThreadStack]:

@@ -82,7 +82,8 @@ def test_c_functions_of_a_thread_that_waits_are_read() -> None:
 
 
 @pytest.mark.skipif(
-    sys.version_info >= (3, 15), reason="built with frame pointers, whose register isn't known"
+    sys.version_info >= (3, 14),
+    reason="Debian's builds have no names for all parts of the interpreter's loop",
 )
 def test_c_functions_between_python_calls_are_read() -> None:
     frames = frames_of_the_nested_calls()
