@@ -142,9 +142,9 @@ def _thread_text(stack: ThreadStack, *, native: bool) -> str:
         lines.append("    (its stack changed at each attempt to read it)")
     elif native and not stack.has_native:
         lines.append("    (without C functions: it doesn't wait in the kernel)")
-    elif stack.native_ends_early:
+    elif stack.has_unplaced:
         lines.append(
-            "    (only the innermost C functions: the registers of the others aren't known)"
+            "    (outer Python calls are last: their places among C functions aren't known)"
         )
     lines += [f"    {_frame_text(frame)}" for frame in stack.frames or ()]
     return "\n".join(lines) + "\n"
