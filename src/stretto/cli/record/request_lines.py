@@ -5,15 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stretto.analysis.rpc_flows import read_rpc_flows
-from stretto.analysis.rpc_summary import by_method, slowest
+from stretto.analysis.rpc_summary import by_method
 from stretto.cli.record.detail_lines import time_text
 
 if TYPE_CHECKING:
     from typing import BinaryIO
 
+    from stretto.analysis.rpc_flows import Call
+
+
+def _time_ns(call: Call) -> int:
+    """Return how long a call has lasted: for its caller, or else for its handler."""
+    return call.latency_ns or call.service_ns or 0
+
 
 def request_lines(file: BinaryIO) -> list[str]:
-    """Return a line about the number of requests, the slowest one, and those without an end.
+    """Return a line about the number of requests, the slowest one, and those seen at one end only.
 
     Args:
         file: the trace.
@@ -26,9 +33,9 @@ def request_lines(file: BinaryIO) -> list[str]:
     if not methods:
         return []
     line = f"  requests: {sum(each.count for each in methods):,}"
-    slow = slowest(calls)
-    if slow:
-        line += f", the slowest {slow[0].method} {time_text(slow[0].latency_ns or 0)}"
+    slow = max(calls, key=_time_ns)
+    if _time_ns(slow):
+        line += f", the slowest {slow.method} {time_text(_time_ns(slow))}"
     if unmatched := sum(each.unmatched for each in methods):
-        line += f", {unmatched} without its other end"
+        line += f", {unmatched:,} recorded at one end only"
     return [f"{line}; `stretto flows` has more"]

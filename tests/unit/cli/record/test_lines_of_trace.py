@@ -36,8 +36,22 @@ def requests(tmp_path: Path) -> Path:
 def test_requests_are_counted_and_the_slowest_is_named(requests: Path) -> None:
     (line,) = lines_of_trace.lines_of_trace(str(requests), request_lines)
     assert line == (
-        "  requests: 3, the slowest http.GET /slow 9 ms, 1 without its other end; "
+        "  requests: 3, the slowest http.GET /slow 9 ms, 1 recorded at one end only; "
         "`stretto flows` has more"
+    )
+
+
+def test_slowest_request_of_a_server_alone_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "trace.pftrace"
+    with record() as recorded:
+        for flow, route in enumerate(("GET /slow", "GET /quick"), 1):
+            for role, kind, time in (("receive", "request", 0), ("send", "reply", 9_000_000)):
+                arguments = {"role": role, "method": route, "service": "http", "kind": kind}
+                category.instant("x", timestamp=time // flow + 1_000, flow=flow, args=arguments)
+    path.write_bytes(recorded.trace)
+    (line,) = lines_of_trace.lines_of_trace(str(path), request_lines)
+    assert line.startswith(
+        "  requests: 2, the slowest http.GET /slow 9 ms, 2 recorded at one end only; "
     )
 
 
