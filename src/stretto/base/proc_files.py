@@ -54,13 +54,21 @@ def effective_user(pid: int) -> int:
     return -1
 
 
-def children(pid: int) -> list[int]:
-    """Return the ids of a process's children; empty if they can't be read."""
+def _threads(pid: int) -> list[str]:
     try:
-        threads = os.listdir(f"/proc/{pid}/task")
+        return os.listdir(f"/proc/{pid}/task")
     except OSError:
         return []
-    return [int(word) for tid in threads for word in read(pid, f"task/{tid}/children").split()]
+
+
+def thread_names(pid: int) -> list[bytes]:
+    """Return the names of a process's threads, at most 15 bytes each; empty if unreadable."""
+    return [read(pid, f"task/{tid}/comm").rstrip(b"\n") for tid in _threads(pid)]
+
+
+def children(pid: int) -> list[int]:
+    """Return the ids of a process's children; empty if they can't be read."""
+    return [int(word) for tid in _threads(pid) for word in read(pid, f"task/{tid}/children").split()]
 
 
 def descendants(pid: int) -> set[int]:

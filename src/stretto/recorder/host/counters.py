@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 
+from stretto.base import proc_files
 from stretto.client.producer_connection import ProducerConnection
 from stretto.probes.process_counters import ProcessCounters
 
@@ -23,6 +24,14 @@ RECORDER_PAGE_SIZE = 4 << 10
 
 
 GIL_SWITCHES = "GIL hand-overs"
+OWN_THREADS = b"stretto-"
+"""What the names of Stretto's own threads in a recorded process begin with."""
+
+
+def _has_several_threads(pid: int) -> bool:
+    """Whether a process has more than one thread, without those of Stretto."""
+    names = proc_files.thread_names(pid)
+    return sum(not name.startswith(OWN_THREADS) for name in names) > 1
 
 
 class RecordedCounters(ProcessCounters):
@@ -33,10 +42,16 @@ class RecordedCounters(ProcessCounters):
     def __init__(self) -> None:
         super().__init__()
         self._gil: GilSwitches | None = None
+        self._threaded: set[int] = set()
+        """Processes that have had several threads at a sample."""
 
     def counts(self, pid: int) -> dict[str, int]:
+        if pid not in self._threaded:
+            if not _has_several_threads(pid):
+                return {}
+            self._threaded.add(pid)
         if self._gil is None:
-            # Short recordings don't need the module.
+            # Most recordings don't need the module: to find the count takes 50 ms of CPU time.
             from stretto.profilers.sampling.gil_switches import GilSwitches
 
             self._gil = GilSwitches()
