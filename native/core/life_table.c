@@ -111,6 +111,18 @@ bool st_life_needs_look(struct st_life_table* t, const struct st_life* life,
     return false;
   if (!life->lane)
     return st_life_may_add_lane(t, now);
-  return now - life->suspended >= least ||
-         now - life->looked >= ST_LOOK_PERIOD_NS;
+  uint64_t waited = now - life->suspended;
+  if (t->every || waited >= ST_LOOK_PERIOD_NS)
+    return true;
+  if (waited < least && now - life->looked < ST_LOOK_PERIOD_NS)
+    return false;
+  bool may_look = t->next_look_ns <= now;
+  t->waits_left_out += !may_look && waited >= least;
+  return may_look;
+}
+
+void st_life_looked(struct st_life_table* t, uint64_t begin, uint64_t end) {
+  if (t->next_look_ns + SECOND_NS < begin)
+    t->next_look_ns = begin - SECOND_NS;
+  t->next_look_ns += ST_LOOK_SHARE * (end - begin);
 }

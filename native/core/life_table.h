@@ -7,8 +7,8 @@
  *   look    an update of the lane before a step, if the life is long enough to
  *           be shown, and so is the last wait or the time since the last look
  *
- * A table limits the rates of new lives and of new lanes, unless `every` is
- * set.
+ * A table limits the rates of new lives and of new lanes, and the time that
+ * looks take, unless `every` is set.
  *
  * Threads: the caller guards the table.
  */
@@ -21,9 +21,13 @@
 enum {
   ST_LANES_PER_SECOND = 250,
   ST_MIN_LIFE_BUCKETS = 256,
+  /* Looks take at most one part in this number of the time, averaged over a
+   * second; beyond that only long waits are looked at. */
+  ST_LOOK_SHARE = 25,
 };
 
-/* The time between two looks at an object whose waits are all short. */
+/* The time between two looks at an object whose waits are all short.  A wait of
+ * this length is long. */
 #define ST_LOOK_PERIOD_NS UINT64_C(1000000)
 
 struct st_life {
@@ -44,6 +48,10 @@ struct st_life_table {
   bool every; /* Whether each object has a life and a lane. */
   /* The earliest times of the next life and of the next lane. */
   uint64_t next_life_ns, next_lane_ns;
+  /* The earliest time of the next look that follows no long wait. */
+  uint64_t next_look_ns;
+  /* How many waits were not short, but got no look, as looks took too long. */
+  uint64_t waits_left_out;
 };
 
 /* Makes an empty table.  Returns false when out of memory. */
@@ -71,3 +79,5 @@ bool st_life_may_add_lane(struct st_life_table* t, uint64_t now);
  * lane. */
 bool st_life_needs_look(struct st_life_table* t, const struct st_life* life,
                         uint64_t least, uint64_t now);
+/* Notes that a look has taken the time from `begin` to `end`. */
+void st_life_looked(struct st_life_table* t, uint64_t begin, uint64_t end);

@@ -125,6 +125,7 @@ static void look(struct st_lives* lives, struct st_life* life, PyObject* object,
       resumes ? Py_True : Py_False);
   Py_DECREF(function);
   st_drop_error();
+  st_life_looked(&lives->table, now, st_hooks.api->now());
   life = st_life_find(&lives->table, object);
   if (life && lane) {
     PyObject* old = life->lane;
@@ -206,6 +207,7 @@ PyObject* st_lives_look_at_all(struct st_lives* lives) {
       look(lives, life, object, now, false);
   }
   Py_DECREF(objects);
-  return Py_BuildValue("KK", (unsigned long long)lives->too_short,
-                       (unsigned long long)lives->over_limit);
+  return Py_BuildValue("KKK", (unsigned long long)lives->too_short,
+                       (unsigned long long)lives->over_limit,
+                       (unsigned long long)lives->table.waits_left_out);
 }

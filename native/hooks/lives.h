@@ -67,7 +67,8 @@ void st_lives_wait(struct st_lives* lives, struct st_life* life,
 /* Ends the life of an object. */
 void st_lives_finish(struct st_lives* lives, struct st_life* life,
                      PyObject* object, uint64_t now);
-/* Looks at all objects.  Returns a tuple of two counts of objects without a
- * lane: those with too short a life, and those over the limit of the rate.
+/* Looks at all objects.  Returns a tuple of three counts: objects without a lane
+ * whose life is too short, objects without a lane over the limit of the rate,
+ * and waits that are left out because looks took too long.
  * Returns NULL with an exception set on failure. */
 PyObject* st_lives_look_at_all(struct st_lives* lives);

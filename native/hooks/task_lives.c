@@ -234,7 +234,7 @@ static PyObject* task_exits(PyObject* Py_UNUSED(module), PyObject* task) {
 
 /* In the child of a fork: the parent writes the numbers of its tasks. */
 static void forget_numbers(void) {
-  tasks.too_short = tasks.over_limit = 0;
+  tasks.too_short = tasks.over_limit = tasks.table.waits_left_out = 0;
 }
 
 static void watch_forks(void) {

@@ -109,6 +109,43 @@ static void lane_needs_look_after_long_wait_or_each_period(void) {
   destroy();
 }
 
+static void looks_after_short_waits_take_a_limited_share_of_the_time(void) {
+  make(false);
+  struct st_life* life = st_life_add(&table, object_at(1), START_NS);
+  char lane;
+  life->lane = &lane;
+  uint64_t now = START_NS + SECOND_NS;
+  life->looked = life->suspended = now - LEAST_NS;
+  st_life_looked(&table, now - SECOND_NS / ST_LOOK_SHARE, now);
+  CHECK(st_life_needs_look(&table, life, LEAST_NS, now));
+  st_life_looked(&table, now, now + LEAST_NS);
+  CHECK_EQ(table.waits_left_out, 0);
+  CHECK(!st_life_needs_look(&table, life, LEAST_NS, now));
+  CHECK_EQ(table.waits_left_out, 1);
+  life->suspended = now;
+  life->looked = now - ST_LOOK_PERIOD_NS;
+  CHECK(!st_life_needs_look(&table, life, LEAST_NS, now));
+  CHECK_EQ(table.waits_left_out, 1);
+  life->suspended = now - ST_LOOK_PERIOD_NS;
+  CHECK(st_life_needs_look(&table, life, LEAST_NS, now));
+  life->suspended = now - LEAST_NS;
+  now += ST_LOOK_SHARE * LEAST_NS;
+  CHECK(st_life_needs_look(&table, life, LEAST_NS, now));
+  destroy();
+}
+
+static void table_with_every_set_does_not_limit_looks(void) {
+  make(true);
+  struct st_life* life = st_life_add(&table, object_at(1), START_NS);
+  char lane;
+  life->lane = &lane;
+  life->looked = life->suspended = START_NS;
+  st_life_looked(&table, START_NS, START_NS + SECOND_NS);
+  CHECK(st_life_needs_look(&table, life, 0, START_NS));
+  CHECK_EQ(table.waits_left_out, 0);
+  destroy();
+}
+
 static void first_look_is_delayed_by_the_limit_of_new_lanes(void) {
   make(false);
   struct st_life* life = st_life_add(&table, object_at(1), START_NS);
@@ -127,6 +164,8 @@ int main(void) {
   RUN(table_with_every_set_has_no_limits);
   RUN(short_life_needs_no_look);
   RUN(lane_needs_look_after_long_wait_or_each_period);
+  RUN(looks_after_short_waits_take_a_limited_share_of_the_time);
+  RUN(table_with_every_set_does_not_limit_looks);
   RUN(first_look_is_delayed_by_the_limit_of_new_lanes);
   return 0;
 }

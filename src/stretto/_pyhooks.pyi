@@ -268,11 +268,11 @@ def watch_tasks(
         every: whether each task has a lane, however short it is and however many there are.
     """
 
-def look_at_tasks() -> tuple[int, int]:
-    """Look at the tasks that are not done; return two numbers of tasks without a lane.
+def look_at_tasks() -> tuple[int, int, int]:
+    """Look at the tasks that are not done; return what was left out, as three numbers.
 
-    The first number counts tasks shorter than the threshold, the second one tasks beyond the limit
-    of lanes per second.
+    The first number counts tasks without a lane that are shorter than the threshold, the second one
+    tasks beyond the limit of lanes per second, the third one waits below 1 ms that have no slice.
     """
 
 def creation_begins(*args: Any, **kwargs: Any) -> int | None:
@@ -334,8 +334,8 @@ def watch_managers(
     a task. Its body takes the time between two steps.
     """
 
-def look_at_managers() -> tuple[int, int]:
-    """Look at the open context managers; return two numbers of those without a lane.
+def look_at_managers() -> tuple[int, int, int]:
+    """Look at the open context managers; return three numbers of what was left out.
 
     The numbers are those of `look_at_tasks`.
     """

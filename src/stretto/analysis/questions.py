@@ -106,7 +106,8 @@ select name, idx, severity, value from stats
 where severity in ('error', 'data_loss') and value > 0
 union all
 select name, null, 'data_loss', sum(cast(extract_arg(arg_set_id, 'debug.too_many') as int))
-from slice where name = 'tasks without a lane' and category = 'python.asyncio' group by name
+from slice where name in ('tasks without a lane', 'waits without a slice')
+and category = 'python.asyncio' group by name
 order by name""",
     ),
 }

@@ -32,6 +32,7 @@ GIL_TRACK = "GIL"
 """The track of a thread's waits for the GIL (`stretto record --gil-waits`)."""
 LEFT_OUT = {
     ("python.asyncio", "tasks without a lane"): "tasks without a lane: `--ask losses` counts them",
+    ("python.asyncio", "waits without a slice"): "short waits of tasks: `--ask losses` counts them",
     (FUNCTIONS, ONLY_OWN_CODE): NOT_OWN_CODE,
 }
 """What instants say about what isn't in the trace, by their category and name."""

@@ -38,8 +38,10 @@ if TYPE_CHECKING:
 
 TOO_MANY = "tasks without a lane"
 """The instant that counts them in the trace, if their number was too large."""
+WAITS = "waits without a slice"
+"""The instant that counts the waits below 1 ms that got no slice, because that took too long."""
 
-_too_many = 0  # The number of such tasks in the last session.
+_too_many = _waits = 0  # The numbers of such tasks and waits in the last session.
 
 
 def _awaiters(future: Any) -> Iterator[Task[Any]]:
@@ -125,18 +127,24 @@ def _failed(error: object) -> None:
 
 def write_pending() -> None:
     """Write the tasks that are not done, at the end of a session or of the process."""
-    global _too_many
-    short, _too_many = _pyhooks.look_at_tasks()
+    global _too_many, _waits
+    short, _too_many, _waits = _pyhooks.look_at_tasks()
     if short or _too_many:
         name = TOO_MANY if _too_many else f"short {TOO_MANY}"
         arguments = {"too_short": short, "too_many": _too_many}
         category.instant(name, track=Lane.group, args=arguments)
+    if _waits:
+        category.instant(WAITS, track=Lane.group, args={"too_many": _waits})
 
 
 def problems() -> list[str]:
-    """Return a line about tasks that have no lane, after the end of the last session."""
-    line = f"left out: {_too_many:,} {TOO_MANY}: 250 a second have one (--full: all)"
-    return [line] if _too_many else []
+    """Return lines about tasks and waits that are left out, after the end of the last session."""
+    lines = []
+    if _too_many:
+        lines.append(f"left out: {_too_many:,} {TOO_MANY}: 250 a second have one (--full: all)")
+    if _waits:
+        lines.append(f"left out: {_waits:,} {WAITS}, each below 1 ms (--full: all)")
+    return lines
 
 
 _lanes: list[Patch] = []

@@ -82,7 +82,7 @@ def _make_lane(manager: Any, created: int) -> _Lane | None:
 
 def write_pending() -> None:
     """Write the context managers that are open, at the end of a session or of the process."""
-    _, over_limit = _pyhooks.look_at_managers()
+    _, over_limit, _ = _pyhooks.look_at_managers()
     if over_limit:
         category.instant("without a slice", track=stretto.Track(GROUP), count=over_limit)
 
