@@ -19,6 +19,7 @@
 #include "hooks/sampler_totals.h"
 #include "hooks/shared_totals.h"
 #include "hooks/task_lives.h"
+#include "hooks/task_steps.h"
 #include "hooks/tracer.h"
 
 /* The default of the largest depth of traced calls.  Perfetto's trace processor
@@ -355,10 +356,10 @@ static int module_exec(PyObject* module) {
   if (PyModule_AddIntConstant(module, "DEFAULT_MAX_DEPTH", DEFAULT_MAX_DEPTH) <
           0 ||
       st_add_around(module) < 0 || st_add_task_lives(module) < 0 ||
-      st_add_manager_lives(module) < 0 || st_add_heap(module) < 0 ||
-      st_add_object_graph(module) < 0 || st_add_coroutine_bounds(module) < 0 ||
-      st_add_lock_waits(module) < 0 || st_add_loop_watch(module) < 0 ||
-      st_add_gil_waits(module) < 0)
+      st_add_task_steps(module) < 0 || st_add_manager_lives(module) < 0 ||
+      st_add_heap(module) < 0 || st_add_object_graph(module) < 0 ||
+      st_add_coroutine_bounds(module) < 0 || st_add_lock_waits(module) < 0 ||
+      st_add_loop_watch(module) < 0 || st_add_gil_waits(module) < 0)
     return -1;
   return st_backend_add(module);
 }

@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 
+#include "hooks/attribute.h"
 #include "hooks/coroutine_bounds.h"
 #include "hooks/lives.h"
 #include "hooks/tracer.h"
@@ -29,7 +30,7 @@ static _Thread_local struct {
   uint64_t next_search;
 } unseen;
 
-static bool is_done(PyObject* task) {
+bool st_task_is_done(PyObject* task) {
   static PyObject* name;
   if (!name)
     name = PyUnicode_InternFromString("done");
@@ -39,14 +40,21 @@ static bool is_done(PyObject* task) {
   return done == Py_True;
 }
 
-/* Calls failed(exception) if an exception has ended the task.  The attribute is
- * read, because task.exception() would mark the exception as retrieved. */
-static void report_failure(PyObject* task) {
+PyObject* st_task_failure(PyObject* task) {
   static PyObject* name;
   if (!name)
     name = PyUnicode_InternFromString("_exception");
   PyObject* error = name ? PyObject_GetAttr(task, name) : NULL;
-  if (error && error != Py_None && on_failed) {
+  if (error == Py_None)
+    Py_CLEAR(error);
+  st_drop_error();
+  return error;
+}
+
+/* Calls failed(exception) if an exception has ended the task. */
+static void report_failure(PyObject* task) {
+  PyObject* error = st_task_failure(task);
+  if (error && on_failed) {
     PyObject* function = Py_NewRef(on_failed);
     Py_XDECREF(PyObject_CallOneArg(function, error));
     Py_DECREF(function);
@@ -134,26 +142,21 @@ void st_task_search_after_step(uint64_t now) {
   st_task_search(now);
 }
 
-/* Returns the object whose method the handle calls.  Returns NULL, perhaps with
- * an exception set, if the handle calls a function. */
-static PyObject* self_of(PyObject* handle) {
-  static PyObject *callback_name, *self_name;
-  if (!callback_name)
-    callback_name = PyUnicode_InternFromString("_callback");
-  if (!self_name)
-    self_name = PyUnicode_InternFromString("__self__");
-  PyObject* callback = PyObject_GetAttr(handle, callback_name);
+PyObject* st_handle_owner(PyObject* handle) {
+  static struct st_attribute callback_of = {.name = "_callback"};
+  static struct st_attribute owner_of = {.name = "__self__"};
+  PyObject* callback = st_attribute_of(&callback_of, handle);
   PyObject* self = NULL;
   if (callback && PyCFunction_Check(callback))
     self = Py_XNewRef(PyCFunction_GET_SELF(callback));
   else if (callback && !PyFunction_Check(callback))
-    self = PyObject_GetAttr(callback, self_name);
+    self = st_attribute_of(&owner_of, callback);
   Py_XDECREF(callback);
   return self;
 }
 
 PyObject* st_task_step_begins(PyObject* handle, uint64_t now) {
-  PyObject* task = tasks.table.count ? self_of(handle) : NULL;
+  PyObject* task = tasks.table.count ? st_handle_owner(handle) : NULL;
   struct st_life* life = task ? st_lives_of(&tasks, task) : NULL;
   PyErr_Clear();
   if (!life) {
@@ -168,7 +171,7 @@ void st_task_step_ended(PyObject* task, uint64_t now) {
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
   struct st_life* life = st_lives_suspend(&tasks, task, now);
-  bool done = life && is_done(task);
+  bool done = life && st_task_is_done(task);
   life = life ? st_life_find(&tasks.table, task) : NULL;
   if (life && done)
     finish(life, task, now);
@@ -199,7 +202,7 @@ static PyObject* task_created(PyObject* Py_UNUSED(module),
   struct st_life* life = NULL;
   if (task != Py_None)
     life = st_lives_add(&tasks, task, created);
-  bool has_run = life && is_done(task);
+  bool has_run = life && st_task_is_done(task);
   if (has_run && (life = st_life_find(&tasks.table, task)))
     finish(life, task, st_hooks.api->now());
   else if (life && !life->suspended)

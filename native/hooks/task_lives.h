@@ -12,7 +12,18 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include <stdbool.h>
 #include <stdint.h>
+
+/* Returns a new reference to the object whose method a handle of asyncio calls.
+ * Returns NULL, perhaps with an exception set, if the handle calls a function.
+ */
+PyObject* st_handle_owner(PyObject* handle);
+bool st_task_is_done(PyObject* task);
+/* Returns a new reference to the exception that has ended a task; NULL if there
+ * is none.  Reads the attribute, because task.exception() would mark the
+ * exception as retrieved. */
+PyObject* st_task_failure(PyObject* task);
 
 /* Handles the begin of a call of Handle._run.  Returns a new reference to the
  * task whose step this call is.  Returns NULL if the call is not a step of a

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from types import CodeType
 from typing import Any, Final, final
 
-from stretto._native import Category, EventTemplate, Track
+from stretto._native import Category, EventTemplate, Flow, Track
 
 DEFAULT_MAX_DEPTH: Final = 400
 
@@ -267,6 +267,27 @@ def watch_tasks(
         find: returns the tasks of the running event loop; called after `eager_task_begins`.
         every: whether each task has a lane, however short it is and however many there are.
     """
+
+def watch_steps(
+    category: Category | None,
+    describe: Callable[[Any], tuple[str, Flow]],
+    known: dict[Any, tuple[str, Flow]],
+    types: Callable[[], tuple[type, ...]],
+    awaiters: Callable[[Any], str | None] | None,
+    /,
+) -> None:
+    """Write long steps of asyncio's tasks into a category from now on; None: stop.
+
+    Args:
+        category: the category of the slices.
+        describe: returns the name and the flow of a task's steps; called for tasks not in `known`.
+        known: the names and flows by weak references to tasks; `describe` fills it.
+        types: returns the types of tasks; called at the first long step.
+        awaiters: returns the names of the tasks that wait for a task; None if it isn't known.
+    """
+
+def long_step_ended(begin: int, handle: object, /) -> None:
+    """Write the slice of a step that has begun at a time and ends now, if it is a task's step."""
 
 def look_at_tasks() -> tuple[int, int, int]:
     """Look at the tasks that are not done; return what was left out, as three numbers.

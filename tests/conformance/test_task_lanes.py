@@ -202,11 +202,13 @@ def test_asynchronous_generator_has_a_slice_for_each_item(busy: Any, mode: str) 
 
 
 def test_slice_of_a_switched_off_coroutine_says_how_accurate_it_is(busy: Any) -> None:
-    trace = busy("--auto", SWITCHED_OFF_AFTER)
     unsure = "extract_arg(slice.arg_set_id, 'debug.begins_up_to_ns_earlier')"
     sql = f"select max({unsure}) from slice where name = 'fetch' and category = 'python.asyncio'"
-    ((earlier,),) = trace.query(sql)
-    assert earlier > 10_000_000  # `handler` has run for 50 ms before.
+    for _ in range(5):  # Auto detail may switch the function on in time, as it does in turn.
+        ((earlier,),) = busy("--auto", SWITCHED_OFF_AFTER).query(sql)
+        if earlier and earlier > 10_000_000:  # `handler` has run for 50 ms before.
+            return
+    pytest.fail(f"five runs without a begin that is unsure by 10 ms; the last: {earlier} ns")
 
 
 ELSEWHERE = """\

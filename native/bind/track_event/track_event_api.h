@@ -22,7 +22,7 @@
 
 #define ST_TRACK_EVENT_API "stretto._native._track_event_api"
 
-/* The time, track and arguments of an event that is written after it
+/* The time, track, arguments and flows of an event that is written after it
  * happened. */
 struct st_past_event {
   uint64_t timestamp;
@@ -30,6 +30,8 @@ struct st_past_event {
    * track. */
   PyObject* track;
   PyObject* arguments; /* The arguments of the event, a dict, or NULL. */
+  /* Each is a stretto.Flow, a list of them, or NULL. */
+  PyObject *flow, *terminating_flow;
   /* The CPU time that the thread had used at the time of the event; 0 if that
    * is unknown. */
   uint64_t thread_time_us;

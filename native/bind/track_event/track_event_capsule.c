@@ -146,6 +146,8 @@ static struct event_request past(const struct st_past_event* e,
                                 .has_timestamp = true,
                                 .timestamp = e->timestamp,
                                 .more_arguments = e->arguments,
+                                .flow = e->flow,
+                                .terminating_flow = e->terminating_flow,
                                 .thread_time_us = e->thread_time_us};
 }
 
@@ -154,7 +156,7 @@ static uint32_t api_begin_past(PyObject* category, PyObject* subject,
   CategoryObject* c = (CategoryObject*)category;
   uint32_t mask = category_mask(c) & ~except;
   bool is_code = PyCode_Check(subject);
-  if (is_code && !e->track && !e->arguments)
+  if (is_code && !e->track && !e->arguments && !e->flow)
     return begin_code(c, subject, mask, e->timestamp, e->thread_time_us);
   struct event_request r = past(e, ST_SLICE_BEGIN);
   r.category = c;

@@ -68,7 +68,9 @@ def thread_names(pid: int) -> list[bytes]:
 
 def children(pid: int) -> list[int]:
     """Return the ids of a process's children; empty if they can't be read."""
-    return [int(word) for tid in _threads(pid) for word in read(pid, f"task/{tid}/children").split()]
+    return [
+        int(word) for tid in _threads(pid) for word in read(pid, f"task/{tid}/children").split()
+    ]
 
 
 def descendants(pid: int) -> set[int]:

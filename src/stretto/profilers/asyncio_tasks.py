@@ -27,7 +27,14 @@ from stretto.client.track_event import slots
 from stretto.profilers import functions, trio_tasks, uvloop_tasks
 from stretto.profilers.life_lanes import observers
 from stretto.profilers.patch import Patch
-from stretto.profilers.task_lanes import Lane, category, coroutine_name, is_shown, is_task
+from stretto.profilers.task_lanes import (
+    Lane,
+    category,
+    coroutine_name,
+    is_shown,
+    is_task,
+    task_types,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,32 +60,40 @@ def _awaiters(future: Any) -> Iterator[Task[Any]]:
             yield from _awaiters(awaiter)
 
 
+def _names_of_awaiters(task: Task[Any]) -> str | None:
+    """Return the argument `awaited_by`; None if no task waits for this one."""
+    return ", ".join(sorted(awaiter.get_name() for awaiter in _awaiters(task))) or None
+
+
 class _Steps:
     """Observers: of each handle that the event loop runs, and of each task that is created."""
 
     def __init__(self) -> None:
         # Works like a WeakKeyDictionary, at a third of its cost.
-        self._flows: dict[ref[Task[Any]], stretto.Flow] = {}
+        self.known: dict[ref[Task[Any]], tuple[str, stretto.Flow]] = {}
+
+    def describe(self, task: Task[Any]) -> tuple[str, stretto.Flow]:
+        """Return the name of a task's steps, and their flow."""
+        known = self.known.get(ref(task))
+        if known is None:
+            known = self.known[ref(task, self.known.pop)] = coroutine_name(task), stretto.Flow()
+        return known
 
     def _flow(self, task: Task[Any]) -> stretto.Flow:
-        flow = self._flows.get(ref(task))
-        if flow is None:
-            flow = self._flows[ref(task, self._flows.pop)] = stretto.Flow()
-        return flow
+        return self.describe(task)[1]
 
-    def _begin(self, handle: Any, timestamp: int | None = None) -> Any:
+    def before_run(self, handle: Any) -> Any:
         """Begin the slice of a step; None if the handle's callback isn't a task's method."""
         task = getattr(handle._callback, "__self__", None)  # noqa: SLF001
         if not category.enabled or not is_task(task):
             return None
         awaited = [arg for arg in handle._args or () if is_task(arg)]  # noqa: SLF001
         arguments = {"task": task.get_name()}
-        if awaiters := [awaiter.get_name() for awaiter in _awaiters(task)]:
-            arguments["awaited_by"] = ", ".join(sorted(awaiters))
+        if awaiters := _names_of_awaiters(task):
+            arguments["awaited_by"] = awaiters
         step = category.slice(
             coroutine_name(task),
             track=stretto.thread_track(),
-            timestamp=timestamp,
             flow=self._flow(task),
             terminating_flow=[self._flow(other) for other in awaited],
             args=arguments,
@@ -86,19 +101,11 @@ class _Steps:
         step.__enter__()
         return step, task
 
-    def before_run(self, handle: Any) -> Any:
-        return self._begin(handle)
-
     def after_run(self, begun: Any, _result: object) -> None:
         step, task = begun
         # task.exception() would mark the exception as retrieved.
         error = task._exception if task.done() else None  # noqa: SLF001
         step.__exit__(error and type(error), error, None)
-
-    def after_long_run(self, begin: int, handle: Any) -> None:
-        begun = self._begin(handle, begin) if functions.has_auto_detail() else None
-        if begun is not None:
-            self.after_run(begun, None)
 
     def before_create(self, *_args: Any, **_kwargs: Any) -> Any:
         return category.enabled or None
@@ -173,6 +180,13 @@ def _watch_existing_tasks() -> None:
 
 def _switch(on: bool) -> None:
     full = not functions.has_auto_detail()
+    _pyhooks.watch_steps(
+        category if on and not full else None,
+        _steps.describe,
+        _steps.known,
+        task_types,
+        _names_of_awaiters if sys.version_info >= (3, 14) else None,
+    )
     if on:
         _pyhooks.watch_tasks(*observers(_make_lane), _failed, _find_tasks, full)
         _watch_existing_tasks()
@@ -191,7 +205,7 @@ def install() -> None:
     if not _lanes:
         run, create = "Handle._run", "BaseEventLoop.create_task"
         observe_create = (_pyhooks.creation_begins, _pyhooks.task_created)
-        _lanes.append(Patch("asyncio.events", run, None, _steps.after_long_run))
+        _lanes.append(Patch("asyncio.events", run, None, _pyhooks.long_step_ended))
         _lanes.append(Patch("asyncio.base_events", create, *observe_create))
         # asyncio.Task(..., eager_start=True) calls this method of the event loop.
         observe_begin = (_pyhooks.eager_task_begins, None)

@@ -37,13 +37,16 @@ _names: dict[int, tuple[CodeType, str | None]] = {}
 """Names by the code object's id: the hash of a code object goes through all its instructions."""
 
 
+def task_types() -> tuple[type, ...]:
+    """Return the types of asyncio's tasks; empty before asyncio is imported."""
+    tasks = sys.modules.get("asyncio.tasks")
+    # `Task` may be the class in C; `_PyTask` is the class in Python.
+    return (tasks.Task, tasks._PyTask) if tasks else ()  # noqa: SLF001
+
+
 def is_task(value: object) -> TypeGuard[Task[Any]]:
     """Whether a value is a task of asyncio."""
-    tasks = sys.modules.get("asyncio.tasks")
-    if tasks is None:
-        return False
-    # `Task` may be the class in C; `_PyTask` is the class in Python.
-    return isinstance(value, tasks.Task) or isinstance(value, tasks._PyTask)  # noqa: SIM101, SLF001
+    return isinstance(value, task_types())
 
 
 def coroutine_name(task: Task[Any]) -> str:
