@@ -116,7 +116,7 @@ static void looks_after_short_waits_take_a_limited_share_of_the_time(void) {
   life->lane = &lane;
   uint64_t now = START_NS + SECOND_NS;
   life->looked = life->suspended = now - LEAST_NS;
-  st_life_looked(&table, now - SECOND_NS / ST_LOOK_SHARE, now);
+  st_life_looked(&table, now - SECOND_NS / (ST_LOOK_SHARE - 1), now);
   CHECK(st_life_needs_look(&table, life, LEAST_NS, now));
   st_life_looked(&table, now, now + LEAST_NS);
   CHECK_EQ(table.waits_left_out, 0);
