@@ -1,9 +1,9 @@
 """Imports modules of this package that are needed together from one file: a bundle.
 
 The import system takes about 50 us for each module, also for an empty one. A program that records
-itself needs 90 modules, and each recorded child process 80. A bundle holds the compiled code of
-such modules, in an order in which each comes after those that it imports. `tools/bundles.py`
-writes the bundles when the package is built:
+itself needs 90 modules, each recorded process 80, and a recorder 130. A bundle holds the compiled
+code of such modules, in an order in which each comes after those that it imports.
+`tools/bundles.py` writes the bundles when the package is built:
 
     bundles/NAME.cpython-312.bin    the interpreter's magic number, then a tuple by `marshal`:
         names of all other modules that these modules import
