@@ -58,6 +58,11 @@ def refusal() -> str:
     return ""
 
 
+def all_may_sample() -> bool:
+    level = Path("/proc/sys/kernel/perf_event_paranoid")
+    return not level.exists() or int(level.read_text()) < 1
+
+
 needs_perf = pytest.mark.skipif(bool(refusal()), reason=refusal() or "none")
 
 
@@ -171,10 +176,9 @@ def test_reason_of_a_refusal_is_in_the_trace(tmp_path: Path) -> None:
     assert name.startswith("not recorded: user_frames: UNWIND_DWARF is not supported")
 
 
+@needs_perf
 @pytest.mark.skipif(not can_be_another_user(), reason="needs root")
-@pytest.mark.skipif(
-    int(Path("/proc/sys/kernel/perf_event_paranoid").read_text()) < 1, reason="all users may sample"
-)
+@pytest.mark.skipif(all_may_sample(), reason="kernel.perf_event_paranoid allows it to all users")
 def test_other_users_are_told_which_right_is_missing() -> None:
     config = PerfEventConfig(callstack_sampling=Stacks(kernel_frames=True))
     os.seteuid(65534)  # Takes the capabilities of this thread away, until the id is root's again.
