@@ -135,7 +135,8 @@ def test_functions_that_hold_and_allocate_most_have_counters(oracle: Any, tmp_pa
     looks, least, _, after = counters["allocated by churn (busy.py)"]
     assert looks == after >= 2
     assert least == 0  # A rate while it ran, and then 0.
-    assert counters.get("held by churn (busy.py)", [0, 0, 0])[2] < MB
+    # A look may find the list of 1 MB that is alive.
+    assert counters.get("held by churn (busy.py)", [0, 0, 0])[2] < 2 * MB
 
 
 CONNECTED = """
