@@ -5,8 +5,10 @@
 static void on_fork_child(void* object) {
   struct st_thread_list* list = object;
   pthread_mutex_init(&list->mutex, NULL);
-  list->survivor = pthread_getspecific(list->key);
-  list->forked = true;
+  struct st_thread_record* survivor = pthread_getspecific(list->key);
+  for (struct st_thread_record* r = list->first; r; r = r->next)
+    r->lost = r != survivor;
+  atomic_store(&list->some_ended, true);
 }
 
 static void end(struct st_thread_record* record) {
@@ -46,20 +48,20 @@ void st_thread_list_add(struct st_thread_list* list,
 }
 
 void st_thread_list_claim(struct st_thread_record* record) {
+  /* The thread runs, so whoever has marked the record was wrong. */
+  atomic_store(&record->ended, false);
   record->claimed = true;
   pthread_setspecific(record->list->key, record);
 }
 
-/* Removes the records of ended threads.  In the child of a fork, removes the
- * records of all threads but the surviving one.  Returns a list of the removed
- * records. */
-static struct st_thread_record* remove_gone(struct st_thread_list* list,
-                                            bool forked) {
+/* Removes the records of ended threads, and those of threads that exist only in
+ * the parent process.  Returns a list of the removed records. */
+static struct st_thread_record* remove_gone(struct st_thread_list* list) {
   struct st_thread_record* gone = NULL;
   pthread_mutex_lock(&list->mutex);
   for (struct st_thread_record** p = &list->first; *p;) {
     struct st_thread_record* r = *p;
-    if (forked ? r == list->survivor : !atomic_load(&r->ended)) {
+    if (!r->lost && !atomic_load(&r->ended)) {
       p = &r->next;
       continue;
     }
@@ -72,15 +74,14 @@ static struct st_thread_record* remove_gone(struct st_thread_list* list,
 }
 
 void st_thread_list_reap(struct st_thread_list* list) {
-  bool forked = atomic_exchange(&list->forked, false);
-  if (!atomic_exchange(&list->some_ended, false) && !forked)
+  if (!atomic_exchange(&list->some_ended, false))
     return;
-  struct st_thread_record* gone = remove_gone(list, forked);
+  struct st_thread_record* gone = remove_gone(list);
   /* The mutex is unlocked here, because free_record may change the list. */
   while (gone) {
     struct st_thread_record* r = gone;
     gone = r->next;
-    list->free_record(r, !forked);
+    list->free_record(r, !r->lost);
   }
 }
 

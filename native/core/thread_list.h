@@ -5,11 +5,12 @@
  *
  *   init           once, before the first fork of interest
  *   add            adds a new record; find returns it by the thread's id
- *   claim          called on the record's thread, whose end is then detected
+ *   claim          called on the record's thread, whose end is then detected;
+ *                  cancels an earlier mark_ended
  *   mark_ended     for a thread that has not claimed its record.  (A claimed
  *                  record is used until the thread's exit handlers have run.)
  *   reap           frees the records of ended threads.  In the child of a fork:
- *                  all but the record of the thread that called fork.
+ *                  also those of all threads that exist only in the parent.
  *
  * Threads: any; a mutex guards the list.  A thread that ends takes no lock: it
  * only sets `ended` and `some_ended`.  A caller that uses the record of another
@@ -17,8 +18,10 @@
  *
  * Fork: the list's mutex is not locked for a fork, because a visit of the
  * records holds this mutex and may lock other mutexes, which are locked for a
- * fork.  The child makes the list's mutex anew.  The links are valid at each
- * moment of a change, but a record that was being removed may leak.
+ * fork.  The child makes the list's mutex anew, and marks the records of the
+ * threads that it lacks: threads that the child starts may add theirs before
+ * the next reap.  The links are valid at each moment of a change, but a record
+ * that was being removed may leak.
  */
 #pragma once
 
@@ -38,6 +41,7 @@ struct st_thread_record {
    * writes of the ended thread (release and acquire). */
   _Atomic bool ended;
   bool claimed;
+  bool lost; /* Whether the thread exists only in the parent process. */
 };
 
 struct st_thread_list {
@@ -45,19 +49,13 @@ struct st_thread_list {
   /* Clears the ending thread's own pointer to its record.  Called on that
    * thread. */
   void (*on_exit)(void);
-  /* Frees a record that was removed from the list.  If the record's `ended` is
-   * false, its thread exists only in the parent process.  May change the
-   * list. */
+  /* Frees a record that was removed from the list.  If `ended` is false, its
+   * thread exists only in the parent process.  May change the list. */
   void (*free_record)(struct st_thread_record* record, bool ended);
   struct st_thread_record* first;
-  /* In the child of a fork: the record of the thread that called fork. */
-  struct st_thread_record* survivor;
-  /* Whether `ended` is set in some record.  `some_ended` is set after the
-   * record's `ended`, and cleared before the records are read. */
+  /* Whether `ended` or `lost` is set in some record.  `some_ended` is set after
+   * the record's member, and cleared before the records are read. */
   _Atomic bool some_ended;
-  /* Whether this process is the child of a fork. st_thread_list_reap() clears
-   * it. */
-  _Atomic bool forked;
   pthread_key_t key;
   struct st_fork_entry fork;
 };

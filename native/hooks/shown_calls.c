@@ -93,9 +93,6 @@ PyThreadState* st_shown_thread(const struct st_shown_calls* s) {
 }
 
 struct st_shown_calls* st_shown_of(uint64_t thread_id, uint64_t native_id) {
-  if (threads
-          .forked) /* The parent's records are removed before any is found. */
-    st_thread_list_reap(&threads);
   struct st_shown_calls* s = find_calls(thread_id);
   if (!s) {
     s = PyMem_RawCalloc(1, sizeof *s);
@@ -407,11 +404,9 @@ void st_shown_cut(struct st_shown_calls* s, uint32_t depth) {
 
 void st_shown_visit(void (*visit)(struct st_shown_calls* s, uint64_t now),
                     uint64_t now) {
-  if (threads.forked)
-    st_thread_list_reap(&threads);
   for (struct st_thread_record* r = threads.first; r; r = r->next) {
     struct st_shown_calls* s = calls_of(r);
-    if (s->generation == st_hooks.generation)
+    if (!r->lost && s->generation == st_hooks.generation)
       visit(s, atomic_load(&r->ended) ? s->last_sample_time : now);
   }
 }

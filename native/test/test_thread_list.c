@@ -152,11 +152,42 @@ static void forked_child_keeps_only_its_own_record(void) {
   g_own = NULL;
 }
 
+static void record_added_in_a_child_before_its_first_reap_is_kept(void) {
+  set_up();
+  make_calls(7);
+  pid_t pid = fork();
+  if (pid == 0) {
+    struct calls* added = calloc(1, sizeof *added);
+    st_thread_list_add(&g_list, &added->thread, 8);
+    st_thread_list_reap(&g_list);
+    bool kept = g_list.first == &added->thread && !added->thread.next;
+    _exit(kept && g_of_parent == 1 && g_ended == 0 ? 0 : 1);
+  }
+  int status;
+  CHECK_EQ(waitpid(pid, &status, 0), pid);
+  CHECK_EQ(status, 0);
+  tear_down();
+}
+
+static void claim_cancels_a_wrong_mark(void) {
+  set_up();
+  g_own = make_calls(7);
+  st_thread_list_mark_ended(&g_own->thread);
+  st_thread_list_claim(&g_own->thread);
+  st_thread_list_reap(&g_list);
+  CHECK(st_thread_list_find(&g_list, 7) == &g_own->thread);
+  pthread_setspecific(g_list.key, NULL);
+  tear_down();
+  g_own = NULL;
+}
+
 int main(void) {
   RUN(record_of_running_thread_stays);
   RUN(record_marked_as_ended_is_not_found_and_is_freed);
   RUN(claimed_record_is_not_freed_before_its_thread_exits);
   RUN(forked_child_keeps_only_its_own_record);
+  RUN(record_added_in_a_child_before_its_first_reap_is_kept);
+  RUN(claim_cancels_a_wrong_mark);
   RUN(each_ended_thread_is_reaped_once_while_others_start);
   return 0;
 }

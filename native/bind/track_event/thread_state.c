@@ -254,7 +254,8 @@ void thread_states_after_fork(void) {
   /* The calling thread gets a new state, too.  The old states are freed when
    * the next state is made.  To free them here would copy pages, even in a
    * child that records nothing. */
-  states.survivor = NULL;
+  if (st_thread)
+    st_thread->record.lost = true;
   pthread_setspecific(states.key, NULL);
   st_thread = NULL;
 }
