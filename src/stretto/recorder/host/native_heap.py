@@ -213,8 +213,10 @@ class NativeHeaps:
 
     def scan(self) -> None:
         """Look for what is due now, and in periodic tasks."""
-        period = SCAN_PERIOD_MS
-        for source in NativeHeap.instances():
+        sources = list(NativeHeap.instances())
+        # Before the session has started, its interval isn't known.
+        period = SCAN_PERIOD_MS if sources else SHORTEST_PERIOD_MS
+        for source in sources:
             source.scan(self._passed_ms)
             period = min(period, source.interval_ms or period)
         period = max(period, SHORTEST_PERIOD_MS)

@@ -171,11 +171,19 @@ def _copy_first_code(folder: str) -> None:
     path = _copy(package, folder, "sitecustomize.py")
     # The compiled file counts as current if the source has the time that is noted in it.
     os.utime(path, ns=(0, os.stat(os.path.join(package, "sitecustomize.py")).st_mtime_ns))
+    compiled = f"__pycache__/sitecustomize.{sys.implementation.cache_tag}.pyc"
     try:
         os.mkdir(os.path.join(folder, "__pycache__"))
-        _copy(package, folder, f"__pycache__/sitecustomize.{sys.implementation.cache_tag}.pyc")
+        _copy(package, folder, compiled)
+    except OSError:  # The package isn't compiled, or a limit cuts the file.
+        _remove_file(os.path.join(folder, compiled))  # Now each Python compiles the module.
+
+
+def _remove_file(path: str) -> None:
+    try:
+        os.unlink(path)
     except OSError:
-        pass  # The package isn't compiled: then each Python compiles the module.
+        pass  # There is none.
 
 
 def _copy(source: str, folder: str, name: str) -> str:
