@@ -23,6 +23,7 @@ def test_short_form_prints_all_rows() -> None:
     )
     assert done.returncode == 0, done.stderr
     rows = {row["name"]: row for row in map(json.loads, done.stdout.splitlines())}
-    assert list(rows) == ROWS
+    # The rows of the split need `perf`, and the right to use it.
+    assert [name for name in rows if not name.startswith("split ")] == ROWS
     for name in ("bytes attach", "bytes record"):
         assert rows[name]["ours"] <= rows[name]["peer"]
