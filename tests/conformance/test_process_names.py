@@ -119,7 +119,7 @@ def test_no_args_option_leaves_out_the_arguments_on_command_lines(
     )
     run = record(tmp_path / "trace", "--no-args", str(script), "--password=secret")
     assert run.status == 0, run.stderr
-    assert "private: the trace holds log records (--no-logs)" in run.stderr
+    assert "private: the trace holds log records (--no-logs), messages of ex" in run.stderr
     assert b"secret" not in run.trace
     names = check_trace(oracle, run.trace, complete=False).query(PROCESSES)
     assert [row[0] for row in names] == ["job.py", "python -c"]

@@ -132,7 +132,9 @@ def _lanes(importer: _native.TraceImporter) -> list[_Lane]:
             name = (name if not is_gil else "") or thread["name"] or f"thread {thread['tid']}"
         process = processes[upid] if upid is not None else None
         label = (process["name"] or f"process {process['pid']}") if process else ""
-        own = times.get(track["utid"]) if track["parent_id"] is None else None
+        # A lane with a name of its own, as of requests, isn't all that its thread does.
+        is_thread = track["parent_id"] is None and not track["name"]
+        own = times.get(track["utid"]) if is_thread else None
         lanes.append(_Lane(label, name or ("process" if process else ""), own, is_gil))
     return lanes
 

@@ -35,6 +35,18 @@ def test_lane_has_the_times_of_its_thread() -> None:
     assert times_of_lane({OWN: own, "1": {"running_ns": 8}}) == ThreadTimes(5, 6, 7)
 
 
+def test_other_lane_of_a_thread_has_no_times_of_the_thread() -> None:
+    own = {"running_ns": 5, "ready_ns": 6, "blocked_ns": 7}
+    request = stretto.Track("GET /quote", parent=stretto.thread_track(), id=1)
+    flat = stretto.Track("requests", id=2)
+    with record() as recorded:
+        functions.instant("stack samples", period_ns=1, threads={OWN: own})
+        functions.instant("begins", track=request)
+        functions.instant("ends", track=flat)
+    lanes = summarize(import_trace(io.BytesIO(bytes(recorded.trace)))).lanes
+    assert sorted(lane.thread is not None for lane in lanes) == [False, False, True]
+
+
 def test_summary_has_columns_for_the_times(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

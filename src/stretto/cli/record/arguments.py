@@ -43,7 +43,11 @@ WAITS = ("python.waits", "python.loops")
 GIL_WAITS = "python.gil_waits"
 """The category of `--gil-waits`."""
 
-PRIVATE = {"no_args": "command lines (--no-args)", "no_logs": "log records (--no-logs)"}
+PRIVATE = {
+    "no_args": "command lines (--no-args)",
+    "no_logs": "log records (--no-logs)",
+    "no_exceptions": "messages of exceptions, if any (--no-exceptions)",
+}
 """What a trace may hold that is private, by the option that leaves it out."""
 
 OPTIONS = {name: each for group in GROUPS for each in group.options for name in each.names}

@@ -9,7 +9,7 @@ from stretto.cli.record.summary import plural, size_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from stretto.recorder.host.result import RecordingResult
     from stretto.recorder.host.totals import FunctionTotals, ProcessTotals
@@ -112,11 +112,11 @@ def _left_out(result: RecordingResult) -> str:
     return text
 
 
-def _sampling(totals: Iterable[ProcessTotals]) -> list[str]:
-    """Return a line about the stack samples of the process with the longest sampling period."""
-    period, longest = max(
-        (process.numbers.get("period_ns", 0), process.numbers.get("longest_gap_ns", 0))
-        for process in totals
+def _sampling(totals: Sequence[ProcessTotals]) -> list[str]:
+    """Return a line about the stack samples: the longest period and gap of all processes."""
+    period, longest = (
+        max(process.numbers.get(name, 0) for process in totals)
+        for name in ("period_ns", "longest_gap_ns")
     )
     if not period:
         return []

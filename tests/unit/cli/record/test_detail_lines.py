@@ -100,9 +100,9 @@ def test_function_without_a_complete_call_has_no_number_of_calls() -> None:
     assert lines_of(loops)["running in"] == "loop (job.py:3) 1 ms, no call has ended"
 
 
-def test_line_of_stack_samples_is_that_of_the_process_with_the_longest_period() -> None:
-    rare = ProcessTotals(8, {"period_ns": 3 * MS, "longest_gap_ns": 12 * MS}, [])
-    often = ProcessTotals(9, {"period_ns": 2 * MS, "longest_gap_ns": 5 * MS}, [])
+def test_line_of_stack_samples_has_the_longest_period_and_the_longest_gap_of_all() -> None:
+    rare = ProcessTotals(8, {"period_ns": 3 * MS, "longest_gap_ns": 5 * MS}, [])
+    often = ProcessTotals(9, {"period_ns": 2 * MS, "longest_gap_ns": 12 * MS}, [])
     assert lines_of(PROCESS, often, rare)["stack samples"].startswith(
         "every 3 ms, at most 12 ms apart; "
     )
