@@ -168,7 +168,9 @@ static void find_new(struct known_thread* k) {
 /* Arms the functions on the stack, and finds the calls that may be new.  A call
  * is known if the previous sample contains it.  That is certain if its frame is
  * unchanged and its function has been armed since: then no other call of the
- * function has begun. */
+ * function has begun.  If it was switched off meanwhile, by a short call on
+ * another thread, the sample is put although it looks the same: it may be one of
+ * other calls. */
 static void arm_stack(struct known_thread* k) {
   k->first_known = 0;
   for (int i = 0; i < k->depth; i++) {
@@ -184,6 +186,8 @@ static void arm_stack(struct known_thread* k) {
   }
   k->armed_at = st_boottime_ns();
   k->has_new = k->first_known > 0;
+  if (k->has_new)
+    k->samples = 0;
   if (k->depth - k->first_known < k->same)
     k->same = k->depth - k->first_known;
 }
