@@ -190,6 +190,7 @@ def test_without_the_option_stretto_is_not_imported(folder: Path) -> None:
     assert run.status == 0, run.stdout
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("value", ["test_shop.py", ".", "test_shop.py::test_sell"])
 def test_value_of_the_option_that_names_tests_is_refused(folder: Path, value: str) -> None:
     run = run_pytest(folder, f"--stretto={value}")
@@ -201,6 +202,7 @@ def test_value_of_the_option_that_names_tests_is_refused(folder: Path, value: st
 CART = "test_cart.py"
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     ("words", "trace"),
     [

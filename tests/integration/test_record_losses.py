@@ -64,6 +64,7 @@ for _ in range(1_000_000):
 """
 
 
+@pytest.mark.once
 @pytest.mark.thorough
 def test_losses_of_an_idle_thread_are_reported(oracle, trace):
     options = ("--no-functions", "--no-counters")

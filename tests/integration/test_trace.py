@@ -18,6 +18,8 @@ from tests.support.polling import wait_until
 from tests.support.recorded import check_trace, names
 from tests.support.traced import Daemon, Process, closing_all
 
+pytestmark = pytest.mark.once
+
 CONFIG = """
 buffers { size_kb: 4096 }
 data_sources { config { name: "track_event" } }
