@@ -6,6 +6,8 @@ STRETTO_ORACLE names, by default beside the checkout.
 
 from __future__ import annotations
 
+import fcntl
+import functools
 import importlib.util
 import os
 import sys
@@ -48,6 +50,20 @@ def load(name: str) -> ModuleType:
         sys.path.remove(str(FOLDER))
 
 
+@functools.cache
+def compiled() -> ModuleType:
+    """Import the trace processor's driver; the first of all test processes compiles the processor.
+
+    It takes half a minute, and the driver has one temporary file for all processes.
+    """
+    driver = load("trace_processor")
+    (ROOT / "build").mkdir(exist_ok=True)
+    with open(ROOT / "build" / "oracle.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        driver.Host("trace_processor.wasm").store.close()
+    return driver
+
+
 class Oracle:
     """One trace, loaded into Perfetto's trace processor."""
 
@@ -55,7 +71,7 @@ class Oracle:
         with warnings.catch_warnings():
             # The trace processor leaves its schema file open, so CPython raises a ResourceWarning.
             warnings.simplefilter("ignore", ResourceWarning)
-            self._processor = load("trace_processor").WasmTraceProcessor(trace)
+            self._processor = compiled().WasmTraceProcessor(trace)
         # The garbage collector can't free the reference cycle of host and store. Without this call,
         # each object of this class would keep 18 MB, which slows down all forks of later tests.
         weakref.finalize(self, self._processor.h.store.close)
