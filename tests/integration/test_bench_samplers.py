@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-
 import pytest
 
-from tests.support.sources import ROOT
+from tests.support.bench_rows import bench_rows
 
 pytestmark = [pytest.mark.thorough, pytest.mark.once]
 RATES = "1000hz", "timer 1000hz", "10000hz", "timer 10000hz"
@@ -17,12 +13,7 @@ ROWS += ["own idle", "shares", "bytes attach", "bytes record", "impossible"]
 
 
 def test_short_form_prints_all_rows() -> None:
-    command = [sys.executable, "bench/samplers.py", "--json", "--pairs", "1", "--rounds", "0"]
-    done = subprocess.run(
-        command, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    rows = {row["name"]: row for row in map(json.loads, done.stdout.splitlines())}
+    rows, _ = bench_rows("samplers", "--pairs", "1", "--rounds", "0")
     # The rows of the split need `perf`, and the right to use it.
     assert [name for name in rows if not name.startswith("split ")] == ROWS
     for name in ("bytes attach", "bytes record"):

@@ -39,26 +39,25 @@ def waits(trace: Path) -> list[tuple[str, str | None, int | None]]:
         return [(row.name, row.made_at, row.holder) for row in processor.query(SQL)]
 
 
+def recorded(folder: Path, program: str, *options: str) -> Path:
+    """Record a program, with `folder` as its working directory; return the trace."""
+    script = folder / "script.py"
+    script.write_text(program)
+    trace = folder / "t.pftrace"
+    assert record(trace, *options, str(script), cwd=folder).status == 0
+    return trace
+
+
 @pytest.mark.parametrize("mode", [[], ["--full"], ["--sample", "1000hz"]])
-def test_wait_names_the_lock_and_its_holder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: list[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    script = tmp_path / "script.py"
-    script.write_text(PROGRAM)
-    trace = tmp_path / "t.pftrace"
-    assert record(trace, "--waits", *mode, str(script)).status == 0
+def test_wait_names_the_lock_and_its_holder(tmp_path: Path, mode: list[str]) -> None:
+    trace = recorded(tmp_path, PROGRAM, "--waits", *mode)
     holder = int((tmp_path / "holder").read_text())
-    wait = ("wait for lock", f"{script}:2 (<module>)", holder)
+    wait = ("wait for lock", f"{tmp_path / 'script.py'}:2 (<module>)", holder)
     assert waits(trace).count(wait) == 1
 
 
 def test_without_the_option_nothing_is_recorded(tmp_path: Path) -> None:
-    script = tmp_path / "script.py"
-    script.write_text(PROGRAM.replace('"holder"', repr(str(tmp_path / "holder"))))
-    trace = tmp_path / "t.pftrace"
-    assert record(trace, str(script)).status == 0
-    assert not waits(trace)
+    assert not waits(recorded(tmp_path, PROGRAM))
 
 
 HOLDING = """\
@@ -72,10 +71,7 @@ held.join()
 def test_waits_for_the_gil_are_recorded_and_summed_by_thread(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    script = tmp_path / "script.py"
-    script.write_text(HOLDING)
-    trace = tmp_path / "t.pftrace"
-    assert record(trace, "--gil-waits", str(script)).status == 0
+    trace = recorded(tmp_path, HOLDING, "--gil-waits")
     with TraceProcessor(str(trace), engine="sqlite") as processor:
         sql = "select dur from slice where name = 'waiting for the GIL' and dur >= 90000000"
         (row,) = processor.query(sql)
@@ -98,15 +94,12 @@ asyncio.run(main())
 def test_summary_names_what_blocked_the_event_loop(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    script = tmp_path / "script.py"
-    script.write_text(BLOCKING)
-    trace = tmp_path / "t.pftrace"
-    assert record(trace, "--waits", str(script)).status == 0
+    trace = recorded(tmp_path, BLOCKING, "--waits")
     with TraceProcessor(str(trace), engine="sqlite") as processor:
         sql = "select arg_set_id from slice where name = 'blocked in slow'"
         args = "select key, string_value from args where arg_set_id in"
         found = {row.key: row.string_value for row in processor.query(f"{args} ({sql})")}
-    assert found["debug.stack[0]"] == f"slow ({script}:3)"
+    assert found["debug.stack[0]"] == f"slow ({tmp_path / 'script.py'}:3)"
     assert main(["summary", str(trace)]) == 0
     assert re.search(r"event loop: blocked once, longest \d+ ms in slow\n", capsys.readouterr().out)
 

@@ -4,34 +4,11 @@
 #define CHECK_ABORTS
 #include <string.h>
 
-#include "analysis/importer.h"
-#include "check.h"
+#include "check_rows.h"
 
 enum { MAX_WORDS = 12 };
 
 static const uint64_t kMagic = UINT64_C(0x0016547846040010);
-
-static void check_references(const struct st_importer* m, uint32_t table,
-                             uint32_t column, uint32_t target) {
-  const struct st_table* t = &m->storage.tables[table];
-  for (uint32_t i = 0; i < t->rows; i++) {
-    struct st_cell cell = st_table_get(t, i, column);
-    CHECK(!cell.valid ||
-          (cell.i >= 0 && cell.i < m->storage.tables[target].rows));
-  }
-}
-
-static void finish(struct st_importer* m) {
-  CHECK(st_importer_finish(m));
-  check_references(m, ST_SLICE_TABLE, ST_SLICE_track_id, ST_TRACK_TABLE);
-  check_references(m, ST_SLICE_TABLE, ST_SLICE_arg_set_id, ST_ARGS_TABLE);
-  check_references(m, ST_COUNTER_TABLE, ST_COUNTER_track_id, ST_TRACK_TABLE);
-  check_references(m, ST_FLOW_TABLE, ST_FLOW_slice_in, ST_SLICE_TABLE);
-  check_references(m, ST_FLOW_TABLE, ST_FLOW_slice_out, ST_SLICE_TABLE);
-  check_references(m, ST_SCHED_TABLE, ST_SCHED_utid, ST_THREAD_TABLE);
-  check_references(m, ST_STATE_TABLE, ST_STATE_utid, ST_THREAD_TABLE);
-  st_importer_free(m);
-}
 
 static struct st_importer* begun(void) {
   struct st_importer* m = st_importer_new();
@@ -56,7 +33,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   size_t half = size / 2;
   CHECK(st_importer_feed(m, data, half));
   CHECK(st_importer_feed(m, data + half, size - half));
-  finish(m);
+  finish_checked(m);
   m = begun();
   while (size) {
     size_t count = 1 + data[0] % (MAX_WORDS * 8);
@@ -65,6 +42,6 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     data += count;
     size -= count;
   }
-  finish(m);
+  finish_checked(m);
   return 0;
 }

@@ -3,29 +3,7 @@
  * valid. */
 #include <string.h>
 #define CHECK_ABORTS
-#include "analysis/importer.h"
-#include "check.h"
-
-static void check_references(const struct st_importer* m, uint32_t table,
-                             uint32_t column, uint32_t target) {
-  const struct st_table* t = &m->storage.tables[table];
-  for (uint32_t i = 0; i < t->rows; i++) {
-    struct st_cell cell = st_table_get(t, i, column);
-    CHECK(!cell.valid ||
-          (cell.i >= 0 && cell.i < m->storage.tables[target].rows));
-  }
-}
-
-static void finish(struct st_importer* m) {
-  CHECK(st_importer_finish(m));
-  check_references(m, ST_SLICE_TABLE, ST_SLICE_track_id, ST_TRACK_TABLE);
-  check_references(m, ST_SLICE_TABLE, ST_SLICE_parent_id, ST_SLICE_TABLE);
-  check_references(m, ST_SLICE_TABLE, ST_SLICE_arg_set_id, ST_ARGS_TABLE);
-  check_references(m, ST_COUNTER_TABLE, ST_COUNTER_track_id, ST_TRACK_TABLE);
-  check_references(m, ST_FLOW_TABLE, ST_FLOW_slice_in, ST_SLICE_TABLE);
-  check_references(m, ST_FLOW_TABLE, ST_FLOW_slice_out, ST_SLICE_TABLE);
-  st_importer_free(m);
-}
+#include "check_rows.h"
 
 static void feed(struct st_importer* m, const char* text, size_t size) {
   CHECK(st_importer_feed(m, text, size));
@@ -76,7 +54,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   feed(m, "[{", 2);
   feed(m, (const char*)data, half);
   feed(m, (const char*)data + half, size - half);
-  finish(m);
+  finish_checked(m);
   m = st_importer_new();
   feed(m, "[{", 2);
   for (size_t i = 0; i < size; i++) {
@@ -88,6 +66,6 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     feed(m, ",", 1);
   }
   feed(m, "}]", 2);
-  finish(m);
+  finish_checked(m);
   return 0;
 }
