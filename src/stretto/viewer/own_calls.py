@@ -58,8 +58,9 @@ class OwnCalls(NamedTuple):
         start: When the program's code, other than imports, began: with an own call, or one from the
             script itself, such as `asyncio.run`.
         logs: Whether there are log records: the UI then opens the panel with their table.
-        worker: The pid of a child process, if its own calls are longer, in sum, than those of each
-            other process, and the tids of its threads with the longest calls; else empty.
+        worker: If the own calls of all child processes are longer, in sum, than those of the
+            program: the pid of the child process with the longest, of equal ones that which began
+            first, and the tids of its threads with the longest calls. Else empty.
     """
 
     begin: int
@@ -116,11 +117,13 @@ def own_calls(trace: bytes, pid: int) -> OwnCalls | None:
 def _worker(calls: list[OwnCall], program: int) -> list[int]:
     processes: Counter[int] = Counter()
     threads: Counter[int] = Counter()
-    for call in calls:
+    for call in sorted(calls, key=lambda call: call.begin):
         processes[call.thread[0]] += call.end - call.begin
-    ((pid, _),) = processes.most_common(1)
-    if pid == program:
+    of_program = processes.pop(program, 0)
+    # Children that share the work: each of them may do less than the program, which waits for them.
+    if processes.total() <= of_program:
         return []
+    ((pid, _),) = processes.most_common(1)
     for call in calls:
         if call.thread[0] == pid:
             threads[call.thread[1]] += call.end - call.begin

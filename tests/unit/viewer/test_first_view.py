@@ -144,6 +144,20 @@ def test_lanes_of_the_child_process_that_does_most_of_the_work_are_expanded() ->
     assert opened(thread, *work, *call("main", 0, 500)) == ["job.py 17"]
 
 
+def test_lanes_of_the_first_of_equally_busy_child_processes_are_expanded() -> None:
+    other = [
+        packet(uuid=6, process=ProcessDescriptor(pid=23)),
+        packet(uuid=7, parent_uuid=6, thread=ThreadDescriptor(pid=23, tid=23)),
+    ]
+    waits = call("main", 0, 500)
+    halves = [*call("serve", 90, 390, track=7), *call("serve", 100, 400, track=WORKER)]
+    (pattern,) = json.loads(view(*other, *waits, *halves).commands)[0]["args"]
+    names = ["job.py 17", "worker 19", "worker 23"]
+    assert [name for name in names if re.search(pattern, name)] == ["job.py 17", "worker 23"]
+    (pattern,) = json.loads(view(*other, *call("main", 0, 600), *halves).commands)[0]["args"]
+    assert [name for name in names if re.search(pattern, name)] == ["job.py 17"]
+
+
 def test_log_records_leave_room_for_fewer_rows() -> None:
     record = TracePacket(
         timestamp=5,
