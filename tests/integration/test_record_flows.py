@@ -15,11 +15,50 @@ OPTIONS = ("--flows", "--no-functions", "--no-logs")
 REQUESTS = {"urllib": 1, "requests": 1, "httpx": 3, "aiohttp": 1}
 """The number of requests that each client library sends to a server."""
 ROUTES = {
+    "aiohttp": "GET /users/{name}",
     "django": "GET /users/<str:name>",
     "flask": "GET /users/<name>",
     "starlette": "GET /users/{name}",
 }
 """The name of a request's slice, by its server; others know no routes."""
+AIOHTTP = """
+import asyncio
+from aiohttp import ClientSession, web
+
+async def item(request):
+    return web.Response(text="ok")
+
+async def fails(request):
+    raise LookupError
+
+async def talk(request):
+    answer = web.WebSocketResponse()
+    await answer.prepare(request)
+    return answer
+
+async def main():
+    app = web.Application()
+    for path, handler in (("/items/{item}", item), ("/fails", fails), ("/talk", talk)):
+        app.router.add_get(path, handler)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    host, port = runner.addresses[0]
+    url = f"http://{host}:{port}"
+    async with ClientSession() as session:
+        statuses = []
+        for request in ("GET /items/secret", "GET /secret", "POST /items/secret", "GET /fails"):
+            method, path = request.split()
+            async with session.request(method, url + path) as response:
+                statuses.append(response.status)
+        async with session.ws_connect(url + "/talk") as socket:
+            statuses.append(socket._response.status)
+    await runner.cleanup()
+    print(*statuses)
+
+asyncio.run(main())
+"""
 GRPC = """
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -78,6 +117,24 @@ def test_http_requests_are_joined_and_named_without_their_paths(
     handled = Counter(ROUTES.get(server, "GET") for server in servers)
     calls = {f"GET 127.0.0.1:{port}": count for port in servers.values()}
     assert dict(loaded.query(slices)) == calls | {name: n * count for name, n in handled.items()}
+
+
+def test_aiohttp_server_has_a_slice_for_each_request_but_none_for_a_websocket(
+    tmp_path: Path, oracle: Any
+) -> None:
+    pytest.importorskip("aiohttp", reason="aiohttp isn't installed")
+    script = tmp_path / "shop.py"
+    script.write_text(AIOHTTP)
+    run = record(tmp_path / "trace", *OPTIONS, str(script))
+    assert (run.status, run.stdout) == (0, "200 404 405 500 101\n"), run.stderr
+    assert "no flows of" not in run.stderr
+    loaded = check_trace(oracle, run.trace, complete=False)
+    names = "select name, count(*) from slice where dur > 0 and name glob '[GP]* *' group by name"
+    served = {name: count for name, count in loaded.query(names) if "127.0.0.1" not in name}
+    assert served == {"GET /items/{item}": 1, "GET /fails": 1}
+    plain = "select count(*) from slice where dur > 0 and name in ('GET', 'POST')"
+    assert loaded.query(plain) == [(2,)]
+    assert b"secret" not in run.trace
 
 
 def test_grpc_calls_are_joined(tmp_path: Path, oracle: Any) -> None:

@@ -25,6 +25,7 @@ SERVERS = [
         ("django", "django"),
         ("gunicorn", "gunicorn"),
         ("wsgiref", "wsgiref"),
+        ("aiohttp", "aiohttp"),
     )
     if find_spec(module)
 ]
@@ -118,6 +119,21 @@ def serve_wsgiref() -> None:
     server.serve_forever()
 
 
+def serve_aiohttp() -> None:
+    from aiohttp import web
+
+    async def user(_request: web.Request) -> web.Response:
+        return web.Response(text="ok")
+
+    users = web.Application()
+    users.router.add_get("/{name}", user)
+    app = web.Application()
+    app.add_subapp("/users", users)
+    listener = socket.create_server((HOST, 0))
+    ready(listener.getsockname()[1])
+    web.run_app(app, sock=listener, print=None, handle_signals=False)
+
+
 def get(client: str, url: str) -> None:
     if client == "urllib":
         with urllib.request.urlopen(url, timeout=60) as response:
@@ -176,6 +192,7 @@ if __name__ == "__main__":
             "django": serve_django,
             "gunicorn": serve_gunicorn,
             "wsgiref": serve_wsgiref,
+            "aiohttp": serve_aiohttp,
         }[sys.argv[1]]()
     else:
         main()

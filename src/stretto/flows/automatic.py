@@ -1,8 +1,8 @@
 """Flows of HTTP and gRPC without a change of the program: `stretto record --flows`.
 
     client   urllib, requests, urllib3 (all by http.client), httpx, aiohttp, gRPC
-    server   uvicorn (ASGI); gunicorn, werkzeug, wsgiref (WSGI); gRPC
-    route    Starlette and FastAPI, Flask, Django
+    server   uvicorn (ASGI); gunicorn, werkzeug, wsgiref (WSGI); aiohttp; gRPC
+    route    Starlette and FastAPI, Flask, Django, aiohttp
 
 Each library is wrapped when the program has imported it. Requests without a `traceparent` get the
 header `x-stretto-flow`.
@@ -24,11 +24,11 @@ from urllib.parse import urlsplit
 import stretto
 from stretto.base import rpc_hooks
 from stretto.flows import routes
-from stretto.flows.exchange import FLOW_HEADER, TRACEPARENT, Exchange, key_of, new_flow
+from stretto.flows.exchange import FLOW_HEADER, TRACEPARENT, Exchange, key_of, new_flow, stamp
 from stretto.flows.own_frames import without_own_frames
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, MutableMapping
+    from collections.abc import Callable, Iterator, Mapping, MutableMapping
     from contextlib import AbstractContextManager
     from types import ModuleType
 
@@ -84,13 +84,17 @@ def _exchange(method: str, host: str | None, port: int | None, key: int) -> Exch
     )
 
 
+def _key_in(headers: Mapping[str, str]) -> int:
+    """Return the key in headers, whose names may be in any case; 0 if there is none."""
+    return key_of({name: headers[name] for name in (TRACEPARENT, FLOW_HEADER) if name in headers})
+
+
 @contextmanager
 def _call(
     method: str, host: str | None, port: int | None, headers: MutableMapping[str, str]
 ) -> Iterator[None]:
     """Trace the request that the `with` block sends. May add a header to `headers`."""
-    found = {name: headers[name] for name in (TRACEPARENT, FLOW_HEADER) if name in headers}
-    key = key_of(found)
+    key = _key_in(headers)
     if not key:
         headers[FLOW_HEADER], key = new_flow()
     with _exchange(method, host, port, key) as exchange:
@@ -227,7 +231,44 @@ def _wire_werkzeug(module: Any) -> None:
     _around(module.BaseWSGIServer, "__init__", init)
 
 
+def _wire_aiohttp_server(module: Any) -> None:
+    """Wrap the handling of requests, and the sending of the head of their responses.
+
+    A WebSocket is not a request: its handler runs as long as the connection.
+    """
+    switch = rpc_hooks.switch(CATEGORY)
+
+    async def handle(original: Any, self: Any, request: Any, *args: Any) -> Any:
+        headers = request.headers
+        if not switch.enabled or headers.get("Upgrade", "").lower() == "websocket":
+            return await original(self, request, *args)
+        with routes.server_end(CATEGORY, request.method, None, _key_in(headers)):
+            return await original(self, request, *args)
+
+    async def start(original: Any, self: Any, request: Any) -> Any:
+        before = stamp()
+        writer = await original(self, request)
+        routes.replied(before)
+        return writer
+
+    _around(module.RequestHandler, "_handle_request", handle)
+    _around(module.StreamResponse, "_start", start)
+
+
 # --- routes
+
+
+def _wire_aiohttp_routes(module: Any) -> None:
+    _await_routes()
+
+    async def resolve(original: Any, self: Any, request: Any) -> Any:
+        match = await original(self, request)
+        # A wrong path or method has a route without a resource.
+        if (resource := match.route.resource) is not None:
+            routes.found(resource.canonical)
+        return match
+
+    _around(module.UrlDispatcher, "resolve", resolve)
 
 
 def _wire_starlette(module: Any) -> None:
@@ -339,6 +380,8 @@ LIBRARIES: dict[str, Wire] = {
     "http.client": _wire_http_client,
     "httpx": _wire_httpx,
     "aiohttp.client": _wire_aiohttp,
+    "aiohttp.web_protocol": _wire_aiohttp_server,
+    "aiohttp.web_urldispatcher": _wire_aiohttp_routes,
     "uvicorn.config": _wire_uvicorn,
     "gunicorn.workers.base": _wire_gunicorn,
     "wsgiref.simple_server": _wire_wsgiref,

@@ -136,6 +136,13 @@ def server_end(category: str, method: str, path: str | None, key: int) -> Exchan
     )
 
 
+def replied(stamp: int) -> None:
+    """Record that the reply of the request that is handled was sent; see `Exchange.reply`."""
+    request = _handled.get()
+    if request is not None:
+        request.reply(stamp)
+
+
 @contextmanager
 def below(path: str) -> Iterator[None]:
     """Add the path of a mounted application to the routes that it finds in the block.
