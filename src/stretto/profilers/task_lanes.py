@@ -45,8 +45,11 @@ def task_types() -> tuple[type, ...]:
 
 
 def is_task(value: object) -> TypeGuard[Task[Any]]:
-    """Whether a value is a task of asyncio."""
-    return isinstance(value, task_types())
+    """Whether a value is a task of asyncio.
+
+    `isinstance` would run the property `__class__` of an object that the program awaits.
+    """
+    return issubclass(type(value), task_types())
 
 
 def coroutine_name(task: Task[Any]) -> str:

@@ -75,6 +75,37 @@ def test_step_ends_the_flow_of_the_task_that_it_awaited() -> None:
     assert ends == ["awaits"]
 
 
+class Odd(asyncio.Future[int]):
+    """An awaitable whose class can't be asked for."""
+
+    asked = 0
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        type(self).asked += 1
+        raise LookupError
+
+
+@pytest.mark.parametrize("auto", [True, False])
+def test_awaited_object_is_not_asked_for_its_class(auto: bool) -> None:
+    async def main() -> int:
+        odd = Odd()
+        asyncio.get_running_loop().call_soon(odd.set_result, 3)
+        burn()
+        found = await odd
+        burn()
+        return found
+
+    functions.configure(FunctionOptions(auto_detail=auto))
+    asyncio.run(main())
+    without, Odd.asked = Odd.asked, 0
+    with recorded("python.asyncio") as result:
+        assert asyncio.run(main()) == 3
+    assert Odd.asked == without
+    steps = [e for e in result.events if e.type == BEGIN and "task" in e.args]
+    assert [e.name for e in steps].count(main.__qualname__) == 2
+
+
 def test_last_step_of_a_failed_task_has_the_exception() -> None:
     with recorded("python.asyncio") as result, pytest.raises(LookupError):
         asyncio.run(fails())
