@@ -89,9 +89,9 @@ static bool write_event(struct st_sequence* s, const struct template_entry* e,
   return true;
 }
 
-/* Stores the event's track: the given one, that of the calling thread's task, or
- * 0 for the thread's own.  Returns the thread's sequence, or NULL if the event cannot be
- * written at once.  May run Python code to find the task. */
+/* Stores the event's track: the given one, that of the calling thread's task,
+ * or 0 for the thread's own.  Returns the thread's sequence, or NULL if the
+ * event cannot be written at once.  May run Python code to find the task. */
 static struct thread_sequence* ready_sequence(const struct event_request* r,
                                               uint32_t mask, uint64_t* track) {
   struct thread_state* t = st_thread;
