@@ -220,10 +220,11 @@ static struct st_shown_calls* up_to_date(uint64_t now, bool entering) {
  * off.  Returns whether the sampling thread has armed the function, and so
  * requested the report.  If so, switches the function on until its next short
  * call. */
-static bool wakes(struct st_code_record* r) {
+static bool wakes(struct st_code_record* r, uint64_t now) {
   if (!atomic_load_explicit(&r->armed, memory_order_relaxed))
     return false;
   atomic_store(&r->armed, false);
+  r->off_until = now;
   r->short_row = ST_SHORT_CALLS - 1;
   atomic_store(&r->state, ST_CODE_ON);
   return true;
@@ -262,7 +263,7 @@ bool st_auto_enter(PyObject* code, bool resumes) {
     return true;
   if (st_code_suspends(code))
     st_coroutine_step_begins(code, own_frame(), now, resumes);
-  if (r->state == ST_CODE_OFF && !wakes(r))
+  if (r->state == ST_CODE_OFF && !wakes(r, now))
     return false;
   if (ST_UNLIKELY(st_hooks.some_foreign) && st_call_is_inner_foreign(code)) {
     st_shown_count_short(r);

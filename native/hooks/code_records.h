@@ -37,6 +37,8 @@ struct st_code_record {
   uint64_t armed_at;
   /* The code was OFF at some time, so some of its calls were not counted. */
   bool was_off;
+  /* When another call last switched it on again; 0 before that. */
+  uint64_t off_until;
   /* This code contains the name of a function that may block (call_sites.h),
    * but the interpreter does not report the calls that it makes yet. */
   bool may_block;

@@ -184,16 +184,27 @@ static void begin_earlier(struct st_shown_calls* s, uint32_t index) {
   }
 }
 
+/* Whether a call that is on the stack, but not among the shown frames, began
+ * while its function was switched off.  If a call on another thread has switched
+ * it on since, and the call is the innermost one, it may also be one whose event
+ * is being handled. */
+static bool began_switched_off(const struct st_shown_calls* s,
+                               const struct st_code_record* r, bool innermost) {
+  enum st_code_state state = atomic_load(&r->state);
+  return state == ST_CODE_OFF || (state == ST_CODE_ON && r->off_until &&
+                                  (!innermost || s->last_event < r->off_until));
+}
+
 /* Inserts a call that no event has reported, at `index`.  The call began at the
  * time `begin` or earlier, after the sample before.  Returns false if the
- * called function is not switched off, if there is no room, or if the call
+ * called function was not switched off, if there is no room, or if the call
  * cannot begin before `most`, the begin of a slice in it. */
 static bool add_call(struct st_shown_calls* s, uint32_t index,
-                     const struct st_stack_frame* frame,
+                     const struct st_stack_frame* frame, bool innermost,
                      const struct st_stack_sample* from, uint64_t begin,
                      uint64_t most) {
   struct st_code_record* r = st_code_record_find(frame->code);
-  if (!r || atomic_load(&r->state) != ST_CODE_OFF)
+  if (!r || !began_switched_off(s, r, innermost))
     return false;
   uint64_t least = earliest_begin(s, index);
   if (index < s->depth && s->frames[index].begin <= begin)
@@ -274,7 +285,7 @@ static void add_seen(struct st_shown_calls* s,
       see_again(&s->frames[i], from, depth - at <= from->known);
       i++;
     } else if (!is_inner_foreign(seen, at, depth) &&
-               add_call(s, i, &seen[at], from, begin, most)) {
+               add_call(s, i, &seen[at], at == 0, from, begin, most)) {
       i++;
     }
   }
