@@ -1,10 +1,10 @@
 #include "async_tracks.h"
 
-static st_string first_name(struct st_async_tracks* a,
+static st_string first_name(struct st_async_tracks* a, uint32_t machine,
                             const struct st_async_slice* slice) {
   uint64_t key =
       slice->is_local ? st_mix(slice->id ^ slice->upid) + 1 : slice->id;
-  uint32_t* known = st_map_at(&a->first_names, key);
+  uint32_t* known = st_map_at(&a->first_names, st_owned_key(key, machine));
   if (!*known)
     *known = slice->name + 1;
   return *known - 1;
@@ -24,7 +24,7 @@ uint32_t st_async_track_row(struct st_async_tracks* a, struct st_tracks* t,
                             enum st_use use) {
   struct st_arg_list source = {0};
   struct st_dimension scope = {"scope", .text = slice->scope, .is_text = true};
-  struct st_dimension name = {"name", .text = first_name(a, slice),
+  struct st_dimension name = {"name", .text = first_name(a, t->machine, slice),
                               .is_text = true};
   struct st_fixed_track f = {.type = "legacy_async_global_slice",
                              .name = slice->name,

@@ -8,8 +8,8 @@
 
 enum { MAX_HOPS = 4, MAX_VISITS = 256, MAX_MEMBERS = 64 };
 
-void st_clocks_init(struct st_clocks* c) {
-  *c = (struct st_clocks){.trace_clock = ST_CLOCK_BOOTTIME};
+void st_clocks_init(struct st_clocks* c, uint32_t machine) {
+  *c = (struct st_clocks){.machine = machine, .trace_clock = ST_CLOCK_BOOTTIME};
 }
 
 static uint32_t clock_number(struct st_clocks* c, uint64_t id) {
@@ -157,20 +157,43 @@ static void add_rows(struct st_clocks* c, struct st_storage* s) {
         [ST_CLOCK_clock_id] = st_int((int64_t)shown_id(id)),
         [ST_CLOCK_clock_name] = st_text(named ? st_intern(s, kNames[id]) : 0),
         [ST_CLOCK_clock_value] = st_int(c->readings.data[i]),
-        [ST_CLOCK_snapshot_id] = st_int(c->snapshots),
+        [ST_CLOCK_snapshot_id] = st_int(c->snapshots - 1),
+        [ST_CLOCK_machine_id] = st_machine_cell(c->machine),
     };
     st_table_add(t, cells);
   }
-  c->snapshots++;
 }
 
-bool st_clocks_add_snapshot(struct st_clocks* c, struct st_storage* s,
-                            uint32_t sequence, const uint8_t* data,
-                            size_t size) {
+void st_clocks_set_offset(struct st_clocks* c, uint64_t id, int64_t offset) {
+  uint32_t i = 0;
+  while (i < c->offsets.size && c->offsets.data[i].id != id)
+    i++;
+  if (i == MAX_MEMBERS)
+    return;
+  if (i == c->offsets.size)
+    ST_PUSH(&c->offsets)->id = id;
+  c->offsets.data[i].offset = offset;
+  if (c->machine && id == c->trace_clock)
+    c->offset = offset;
+}
+
+static void set_trace_clock(struct st_clocks* c, uint64_t id) {
+  c->trace_clock = id;
+  c->offset = 0;
+  for (uint32_t i = 0; i < c->offsets.size; i++) {
+    if (c->machine && c->offsets.data[i].id == id)
+      c->offset = c->offsets.data[i].offset;
+  }
+}
+
+/* Reads a snapshot and stores it. */
+static bool read_snapshot(struct st_clocks* c, uint32_t sequence,
+                          const uint8_t* data, size_t size) {
   struct st_decoder d;
   struct st_field f;
   bool valid = true;
   uint64_t primary = 0;
+  c->snapshots++;
   c->members.size = c->readings.size = 0;
   st_decoder_init(&d, data, size);
   while (st_decoder_next(&d, &f)) {
@@ -180,16 +203,28 @@ bool st_clocks_add_snapshot(struct st_clocks* c, struct st_storage* s,
       valid = add_reading(c, read_clock(f.data, f.size), sequence);
   }
   if (primary && !c->is_locked)
-    c->trace_clock = primary;
-  if (!valid || (c->members.size && !store(c)))
+    set_trace_clock(c, primary);
+  return valid && (!c->members.size || store(c));
+}
+
+bool st_clocks_add_snapshot(struct st_clocks* c, struct st_storage* s,
+                            uint32_t sequence, const uint8_t* data,
+                            size_t size) {
+  if (!read_snapshot(c, sequence, data, size))
     return false;
   add_rows(c, s);
   return true;
 }
 
+bool st_clocks_add_quietly(struct st_clocks* c, uint32_t sequence,
+                           struct st_field snapshot) {
+  return read_snapshot(c, sequence, snapshot.data, snapshot.size);
+}
+
 void st_clocks_add_pair(struct st_clocks* c, uint64_t a, int64_t a_value,
                         uint64_t b, int64_t b_value) {
   c->members.size = c->readings.size = 0;
+  c->snapshots++;
   *ST_PUSH(&c->members) = clock_number(c, a);
   *ST_PUSH(&c->members) = clock_number(c, b);
   *ST_PUSH(&c->readings) = a_value;
@@ -283,8 +318,9 @@ static int64_t hop(const struct st_clock_series* s, struct st_hop hop,
                    (uint64_t)row[hop.from]);
 }
 
-bool st_clocks_convert(struct st_clocks* c, uint64_t clock_id,
-                       int64_t timestamp, int64_t* out) {
+/* Converts to the trace clock of this machine. */
+static bool convert(struct st_clocks* c, uint64_t clock_id, int64_t timestamp,
+                    int64_t* out) {
   *out = timestamp;
   c->is_locked = true;
   if (clock_id == c->trace_clock)
@@ -302,6 +338,14 @@ bool st_clocks_convert(struct st_clocks* c, uint64_t clock_id,
   return true;
 }
 
+bool st_clocks_convert(struct st_clocks* c, uint64_t clock_id,
+                       int64_t timestamp, int64_t* out) {
+  bool is_known = convert(c, clock_id, timestamp, out);
+  if (is_known)
+    *out = (int64_t)((uint64_t)*out - (uint64_t)c->offset);
+  return is_known;
+}
+
 void st_clocks_free(struct st_clocks* c) {
   for (uint32_t i = 0; i < c->clocks.size; i++)
     free(c->clocks.data[i].series.data);
@@ -313,6 +357,7 @@ void st_clocks_free(struct st_clocks* c) {
   free(c->series.data);
   free(c->members.data);
   free(c->readings.data);
+  free(c->offsets.data);
   st_map_free(&c->by_id);
   st_map_free(&c->by_members);
 }

@@ -12,11 +12,16 @@
  * snapshot that isn't later than the timestamp, or that of the first snapshot
  * if all are later.
  *
+ * The clocks of another machine differ from the host's: packets RemoteClockSync
+ * hold pairs of snapshots of both machines, and their difference is subtracted
+ * from converted times (clock_sync.c).
+ *
  * Clock ids from 64 to 127 belong to a sequence; they are stored as
  * sequence << 32 | file << 8 | id, with the number of the file in an archive.
  */
 #pragma once
 
+#include "core/decoder.h"
 #include "storage.h"
 
 enum {
@@ -47,22 +52,31 @@ struct st_clock_series {
   ST_ARRAY(int64_t) values; /* `width` values per snapshot. */
 };
 
+/* The difference of a clock to the same clock of the host. */
+struct st_clock_offset {
+  uint64_t id;
+  int64_t offset;
+};
+
 struct st_clocks {
+  uint32_t machine;
   ST_ARRAY(struct st_clock) clocks;
   ST_ARRAY(struct st_clock_series) series;
   struct st_map by_id;      /* Clock number + 1. */
   struct st_map by_members; /* Hash of the members to series + 1. */
   uint64_t trace_clock;
-  bool is_locked; /* The trace clock has been used, so it can't change. */
-  uint32_t epoch; /* Counts series. */
-  uint32_t snapshots;
-  uint32_t file; /* The number of the file that is being read. */
+  bool is_locked;     /* The trace clock has been used, so it can't change. */
+  uint32_t epoch;     /* Counts series. */
+  uint32_t snapshots; /* The number of snapshots, also of invalid ones. */
+  uint32_t file;      /* The number of the file that is being read. */
+  ST_ARRAY(struct st_clock_offset) offsets; /* Empty for the host. */
+  int64_t offset;                           /* Of the trace clock. */
   /* The clocks of a snapshot that is being read. */
   ST_ARRAY(uint32_t) members;
   ST_ARRAY(int64_t) readings;
 };
 
-void st_clocks_init(struct st_clocks* c);
+void st_clocks_init(struct st_clocks* c, uint32_t machine);
 static inline uint64_t st_clock_id(const struct st_clocks* c, uint64_t id,
                                    uint32_t sequence) {
   bool own = id >= ST_FIRST_SEQUENCE_CLOCK && id <= ST_LAST_SEQUENCE_CLOCK;
@@ -73,6 +87,13 @@ static inline uint64_t st_clock_id(const struct st_clocks* c, uint64_t id,
 bool st_clocks_add_snapshot(struct st_clocks* c, struct st_storage* s,
                             uint32_t sequence, const uint8_t* data,
                             size_t size);
+/* The same for a snapshot that a relay has taken: no rows are added. */
+bool st_clocks_add_quietly(struct st_clocks* c, uint32_t sequence,
+                           struct st_field snapshot);
+/* Reads a RemoteClockSync: clock_sync.c. */
+void st_clocks_sync(struct st_clocks* c, struct st_field message);
+/* Sets the difference of a clock to that of the host. */
+void st_clocks_set_offset(struct st_clocks* c, uint64_t id, int64_t offset);
 /* Adds a snapshot of two clocks: the values of `a` and `b` at the same moment.
  * The table clock_snapshot gets no rows. */
 void st_clocks_add_pair(struct st_clocks* c, uint64_t a, int64_t a_value,

@@ -15,11 +15,12 @@ void st_cpus_finish(struct st_cpus* c, struct st_storage* s) {
     if (!cpu->is_seen)
       continue;
     struct st_cell cells[ST_CPU_COLUMNS] = {
-        [ST_CPU_id] = st_int(i),
-        [ST_CPU_ucpu] = st_int(i),
+        [ST_CPU_id] = st_int(st_ucpu(c, i)),
+        [ST_CPU_ucpu] = st_int(st_ucpu(c, i)),
         [ST_CPU_cpu] = st_int(i),
         [ST_CPU_cluster_id] = st_int(cpu->cluster),
         [ST_CPU_processor] = st_text(cpu->processor),
+        [ST_CPU_machine_id] = st_machine_cell(c->machine),
         [ST_CPU_arg_set_id] = st_row(cpu->arg_set),
     };
     if (cpu->has_capacity)

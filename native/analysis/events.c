@@ -389,7 +389,7 @@ void st_parse_event(struct st_importer* m, const struct st_event* e) {
                               .utid = ST_NO_ROW,
                               .upid = ST_NO_ROW,
                               .passthrough = ST_NO_ROW};
-  m->tracks.file = st_sequences_file(&m->sequences, e->generation);
+  m->tracks.sequence = st_sequences_id(&m->sequences, e->generation);
   read_event(m, &p);
   if (p.type > TYPE(COUNTER)) {
     m->counts.unread_events++;

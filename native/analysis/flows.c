@@ -43,7 +43,7 @@ static void add_point(struct st_flows* f, uint64_t id, uint32_t slice) {
 
 void st_flow_continue(struct st_flows* f, uint64_t id, uint32_t slice) {
   add_point(f, id, slice);
-  uint32_t* last = st_map_at(&f->last, id);
+  uint32_t* last = st_map_at(&f->last, st_owned_key(id, f->machine));
   if (*last)
     add_row(f, id, *last - 1, slice);
   *last = slice + 1;
@@ -51,9 +51,9 @@ void st_flow_continue(struct st_flows* f, uint64_t id, uint32_t slice) {
 
 void st_flow_end(struct st_flows* f, uint64_t id, uint32_t slice) {
   add_point(f, id, slice);
-  if (!st_map_get(&f->last, id))
+  if (!st_map_get(&f->last, st_owned_key(id, f->machine)))
     return;
-  uint32_t* last = st_map_at(&f->last, id);
+  uint32_t* last = st_map_at(&f->last, st_owned_key(id, f->machine));
   add_row(f, id, *last - 1, slice);
   *last = 0;
 }
@@ -74,7 +74,7 @@ void st_flow_begin_on_track(struct st_flows* f, uint64_t id, uint32_t slice) {
     f->without_slice++;
     return;
   }
-  uint32_t* last = st_map_at(&f->last, id);
+  uint32_t* last = st_map_at(&f->last, st_owned_key(id, f->machine));
   f->duplicate_ids += *last != 0;
   if (!*last)
     *last = slice + 1;
@@ -83,14 +83,14 @@ void st_flow_begin_on_track(struct st_flows* f, uint64_t id, uint32_t slice) {
 void st_flow_step_on_track(struct st_flows* f, uint64_t id, uint32_t slice) {
   if (slice == ST_NO_ROW)
     f->without_slice++;
-  else if (!st_map_get(&f->last, id))
+  else if (!st_map_get(&f->last, st_owned_key(id, f->machine)))
     f->steps_without_start++;
   else
     st_flow_continue(f, id, slice);
 }
 
 void st_flow_end_on_track(struct st_flows* f, uint64_t id, uint32_t slice) {
-  uint32_t last = st_map_get(&f->last, id);
+  uint32_t last = st_map_get(&f->last, st_owned_key(id, f->machine));
   if (slice == ST_NO_ROW)
     f->without_slice++;
   else if (!last)
@@ -101,8 +101,8 @@ void st_flow_end_on_track(struct st_flows* f, uint64_t id, uint32_t slice) {
 
 void st_flow_close_on_track(struct st_flows* f, uint64_t id, uint32_t slice) {
   st_flow_end_on_track(f, id, slice);
-  if (slice != ST_NO_ROW && st_map_get(&f->last, id))
-    *st_map_at(&f->last, id) = 0;
+  if (slice != ST_NO_ROW && st_map_get(&f->last, st_owned_key(id, f->machine)))
+    *st_map_at(&f->last, st_owned_key(id, f->machine)) = 0;
 }
 
 void st_flow_end_at_next(struct st_flows* f, uint64_t id, uint32_t track) {
@@ -128,7 +128,7 @@ void st_flows_slice_begins(struct st_flows* f, uint32_t track, uint32_t slice) {
     uint64_t id = f->pending.data[at - 1].id;
     /* As in Perfetto, a flow without a start begins in the first row of the
      * table slice. */
-    uint32_t* begun = st_map_at(&f->last, id);
+    uint32_t* begun = st_map_at(&f->last, st_owned_key(id, f->machine));
     if (!*begun)
       *begun = 1;
     insert_row(f, id, *begun - 1, slice);

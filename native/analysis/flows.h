@@ -1,4 +1,4 @@
-/* Flows: links between slices, by flow ids that are unique in a trace. */
+/* Flows: links between slices, by flow ids that are unique on a machine. */
 #pragma once
 
 #include "args.h"
@@ -25,7 +25,8 @@ struct st_pending_flow {
 struct st_flows {
   struct st_storage* storage;
   struct st_arg_sets* arg_sets;
-  struct st_map last; /* The last slice of an active flow, plus 1. */
+  uint32_t machine;   /* The number of the machine in use. */
+  struct st_map last; /* By machine: the last slice of an active flow, + 1. */
   /* All calls of st_flow_continue and st_flow_end.  The table flow lacks flows
    * that only one slice names. */
   ST_ARRAY(struct st_flow_point) points;

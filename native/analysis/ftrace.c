@@ -90,7 +90,7 @@ static void name_thread(struct st_importer* m, uint32_t utid, st_string name) {
 static st_string state_of(struct st_importer* m, int64_t raw) {
   static const char kLetters[] = "SDTtXZPxKWNI";
   uint16_t bits = (uint16_t)raw;
-  uint32_t kernel = m->ftrace.kernel ? m->ftrace.kernel : 4u << 16 | 4;
+  uint32_t kernel = m->machine->kernel ? m->machine->kernel : 4u << 16 | 4;
   uint32_t letters = bits & 0x3F, size = 0;
   bool is_preempted;
   char text[sizeof kLetters];
@@ -497,7 +497,7 @@ static void parse_event(struct st_importer* m, struct parsed* p,
     if (f.number != SCHED_SWITCH &&
         (f.number < KNOWN_EVENTS || f.number >= FIRST_GENERIC)) {
       st_thread_seen(&m->processes, p->pid);
-      st_cpu_get(&m->cpus, p->cpu);
+      st_cpu_get(&m->machine->cpus, p->cpu);
     }
     if (p->ts < m->ftrace.drop_softly_before)
       return;
@@ -519,7 +519,7 @@ static void parse_compact_switch(struct st_importer* m, uint32_t cpu,
   }
   st_string state = state_of(m, e->size);
   st_sched_end(&m->sched, cpu, e->ts, state);
-  st_cpu_get(&m->cpus, cpu);
+  st_cpu_get(&m->machine->cpus, cpu);
   if (is_early)
     return;
   st_sched_begin(&m->sched, cpu, e->ts, next, e->priority);
@@ -533,7 +533,7 @@ static void parse_compact_waking(struct st_importer* m, uint32_t cpu,
     m->ftrace.wakings_skipped++;
     return;
   }
-  st_cpu_get(&m->cpus, cpu);
+  st_cpu_get(&m->machine->cpus, cpu);
   if (!is_early)
     st_sched_wake(&m->sched, e->ts, st_thread_seen(&m->processes, e->pid),
                   waker, (int32_t)e->size);

@@ -20,18 +20,15 @@
 #include "storage.h"
 
 struct st_ftrace {
-  /* The first two numbers of the kernel's version; 0 if it is unknown. */
-  uint32_t kernel;
   bool has_start, preserves_buffer, has_latest_start;
   /* Times in ns.  Events before `drop_before` are ignored.  Those before
    * `drop_softly_before` only add their threads and CPUs. */
   int64_t drop_before, drop_softly_before, latest_start;
-  int64_t last_clock_snapshot;
-  struct st_map seen_cpus, failed_sequences;
+  struct st_map seen_cpus; /* By ucpu. */
+  struct st_map failed_sequences;
   uint64_t bundle_errors, missing_ids, before_start, unread;
   uint64_t switches_skipped, wakings_skipped, compact_errors;
   uint64_t mismatched_switches, invalid_states, atrace_errors, setup_errors;
-  struct st_kernel_kinds kinds;
 };
 
 void st_ftrace_free(struct st_ftrace* f);

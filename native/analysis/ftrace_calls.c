@@ -48,7 +48,7 @@ static st_string call_name(struct st_importer* m, uint32_t number) {
                           sizeof kX86_64Calls / sizeof *kX86_64Calls},
       [ST_ARCH_ARM64] = {kArm64Calls, sizeof kArm64Calls / sizeof *kArm64Calls},
       [ST_ARCH_X86] = {kX86Calls, sizeof kX86Calls / sizeof *kX86Calls}};
-  uint32_t architecture = m->ftrace.kinds.architecture;
+  uint32_t architecture = m->machine->kinds.architecture;
   if (number < kTables[architecture].count &&
       kTables[architecture].names[number])
     return st_intern(&m->storage, kTables[architecture].names[number]);
@@ -77,14 +77,14 @@ static void enter_call(struct st_importer* m, const struct st_kernel_event* e,
                                           {.i = (int64_t)value}});
   }
   if (name == st_intern(&m->storage, "sys_write"))
-    *st_map_at(&m->ftrace.kinds.in_write, utid) = 1;
+    *st_map_at(&m->machine->kinds.in_write, utid) = 1;
 }
 
 static void exit_call(struct st_importer* m, const struct st_kernel_event* e,
                       const struct st_field* f, st_string name) {
   uint32_t utid = st_thread_seen(&m->processes, e->pid);
   if (name == st_intern(&m->storage, "sys_write")) {
-    uint32_t* is_inside = st_map_at(&m->ftrace.kinds.in_write, utid);
+    uint32_t* is_inside = st_map_at(&m->machine->kinds.in_write, utid);
     if (!*is_inside)
       return;
     *is_inside = 0;
@@ -95,13 +95,13 @@ static void exit_call(struct st_importer* m, const struct st_kernel_event* e,
 }
 
 void st_cut_write(struct st_importer* m, int64_t ts, uint32_t tid) {
-  if (!m->ftrace.kinds.in_write.size)
+  if (!m->machine->kinds.in_write.size)
     return;
   uint32_t utid = st_thread_find(&m->processes, tid);
-  if (utid == ST_NO_ROW || !st_map_get(&m->ftrace.kinds.in_write, utid))
+  if (utid == ST_NO_ROW || !st_map_get(&m->machine->kinds.in_write, utid))
     return;
-  *st_map_at(&m->ftrace.kinds.in_write, utid) = 0;
-  m->ftrace.kinds.cut_writes++;
+  *st_map_at(&m->machine->kinds.in_write, utid) = 0;
+  m->machine->kinds.counts.cut_writes++;
   st_kernel_end(m, ts, st_tracks_thread_row(&m->tracks, utid), NULL,
                 st_intern(&m->storage, "sys_write"), NULL, 0);
 }

@@ -45,7 +45,7 @@ struct st_migration {
   uint64_t migrated, reclaimed, mapped;
 };
 
-/* What is known from earlier events. */
+/* What is known from earlier events of a machine. */
 struct st_kernel_kinds {
   ST_ARRAY(struct st_thread_counter) counters;
   struct st_map mm_threads;  /* Id of an address space to utid + 1. */
@@ -56,8 +56,10 @@ struct st_kernel_kinds {
   struct st_map migrations;  /* utid to number + 1. */
   ST_ARRAY(struct st_migration) migration_counts;
   uint32_t architecture; /* Of enum st_architecture. */
-  uint64_t freed_packets, unknown_memory, negative_sizes, unknown_spaces,
-      cut_writes;
+  uint64_t freed_packets;
+  struct st_kernel_counts {
+    uint64_t unknown_memory, negative_sizes, unknown_spaces, cut_writes;
+  } counts;
 };
 
 enum st_architecture {
@@ -75,7 +77,7 @@ bool st_parse_kernel_event(struct st_importer* m,
 /* Ends the thread's slice of the system call write before a slice of the
  * program begins or ends, because slices nest. */
 void st_cut_write(struct st_importer* m, int64_t ts, uint32_t tid);
-/* Sets the tracks of counters of processes. */
+/* Sets the tracks of counters of processes of the machine in use. */
 void st_finish_kernel_counters(struct st_importer* m);
 void st_kernel_kinds_free(struct st_kernel_kinds* k);
 

@@ -27,7 +27,7 @@ enum { RSS, OOM_SCORE, MM_EVENT };
 static void add_thread_counter(struct st_importer* m, int64_t ts, double value,
                                struct st_thread_counter counter) {
   counter.row = st_add_counter(m, ts, 0, value);
-  *ST_PUSH(&m->ftrace.kinds.counters) = counter;
+  *ST_PUSH(&m->machine->kinds.counters) = counter;
 }
 
 static struct st_fixed_track track_of(struct st_importer* m,
@@ -58,8 +58,8 @@ static struct st_fixed_track track_of(struct st_importer* m,
 }
 
 void st_finish_kernel_counters(struct st_importer* m) {
-  for (uint32_t i = 0; i < m->ftrace.kinds.counters.size; i++) {
-    const struct st_thread_counter* c = &m->ftrace.kinds.counters.data[i];
+  for (uint32_t i = 0; i < m->machine->kinds.counters.size; i++) {
+    const struct st_thread_counter* c = &m->machine->kinds.counters.data[i];
     struct st_fixed_track f =
         track_of(m, c, m->processes.threads.data[c->utid].upid);
     st_table_set(&m->storage.tables[ST_COUNTER_TABLE], c->row,
@@ -73,7 +73,7 @@ void st_finish_kernel_counters(struct st_importer* m) {
  * process. */
 static uint32_t thread_of_space(struct st_importer* m, uint64_t space,
                                 bool is_own, uint32_t pid) {
-  uint32_t* known = st_map_at(&m->ftrace.kinds.mm_threads, space);
+  uint32_t* known = st_map_at(&m->machine->kinds.mm_threads, space);
   if (!is_own && !*known)
     return ST_NO_ROW;
   uint32_t utid = st_thread_seen(&m->processes, pid);
@@ -91,14 +91,14 @@ static void parse_rss(struct st_importer* m, const struct st_kernel_event* e,
                       const struct st_field* f) {
   static const char* const kKeys[] = {"rss.file", "rss.anon", "swap",
                                       "rss.shmem", "unreclaimable"};
-  struct st_kernel_kinds* k = &m->ftrace.kinds;
+  struct st_kernel_kinds* k = &m->machine->kinds;
   bool is_throttled = e->field == RSS_STAT_THROTTLED;
   struct st_field current = f[is_throttled ? 1 : 3];
   struct st_field space = f[is_throttled ? 3 : 4];
   uint32_t member = (uint32_t)f[is_throttled ? 2 : 1].value;
   int64_t size = (int64_t)f[is_throttled ? 4 : 2].value;
   if (size < 0) {
-    k->negative_sizes++;
+    k->counts.negative_sizes++;
     return;
   }
   uint32_t utid = is_throttled || (current.number && space.number)
@@ -106,7 +106,7 @@ static void parse_rss(struct st_importer* m, const struct st_kernel_event* e,
                                         current.value != 0, e->pid)
                       : st_thread_seen(&m->processes, e->pid);
   if (utid == ST_NO_ROW) {
-    k->unknown_spaces++;
+    k->counts.unknown_spaces++;
     return;
   }
   add_thread_counter(m, e->ts, (double)size,
@@ -129,7 +129,7 @@ static void parse_mm_event(struct st_importer* m,
   uint32_t type = (uint32_t)f[4].value;
   uint32_t utid = st_thread_seen(&m->processes, e->pid);
   if (type >= sizeof kTypes / sizeof *kTypes) {
-    m->ftrace.kinds.unknown_memory++;
+    m->machine->kinds.counts.unknown_memory++;
     return;
   }
   for (uint32_t i = 0; i < 3; i++)
@@ -226,7 +226,7 @@ static void parse_dma(struct st_importer* m, const struct st_kernel_event* e,
 }
 
 static struct st_migration* migration_of(struct st_importer* m, uint32_t utid) {
-  struct st_kernel_kinds* k = &m->ftrace.kinds;
+  struct st_kernel_kinds* k = &m->machine->kinds;
   uint32_t* number = st_map_at(&k->migrations, utid);
   if (!*number) {
     *ST_PUSH(&k->migration_counts) = (struct st_migration){0};
@@ -263,7 +263,7 @@ static void end_contiguous(struct st_importer* m,
 static void parse_contiguous(struct st_importer* m,
                              const struct st_kernel_event* e,
                              const struct st_field* f) {
-  uint32_t kernel = m->ftrace.kernel;
+  uint32_t kernel = m->machine->kernel;
   bool is_new = kernel >= KERNEL_6_1;
   bool is_used =
       e->field == CMA_ALLOC_START

@@ -30,7 +30,7 @@ enum { STATES = sizeof kStates / sizeof *kStates };
 /* Adds the bytes of a packet to the sum of its device. */
 static void count_bytes(struct st_importer* m, const struct st_kernel_event* e,
                         const struct st_field* f, bool is_sent) {
-  struct st_kernel_kinds* k = &m->ftrace.kinds;
+  struct st_kernel_kinds* k = &m->machine->kinds;
   uint32_t length = (uint32_t)f[1].value;
   st_string device = st_field_text(&m->storage, f[2]);
   uint32_t* number = st_map_at(&k->devices[is_sent], device);
@@ -53,7 +53,7 @@ static void count_bytes(struct st_importer* m, const struct st_kernel_event* e,
 static void set_socket_state(struct st_importer* m,
                              const struct st_kernel_event* e,
                              const struct st_field* f) {
-  struct st_map* streams = &m->ftrace.kinds.tcp_streams;
+  struct st_map* streams = &m->machine->kinds.tcp_streams;
   uint64_t state = f[4].value;
   if ((uint32_t)f[6].value != PROTOCOL_TCP ||
       (f[3].value != AF_INET4 && f[3].value != AF_INET6) || state >= STATES ||
@@ -118,7 +118,7 @@ static void count_freed(struct st_importer* m, const struct st_kernel_event* e,
   struct st_kernel_arg arg = {
       "protocol", ST_ARG_STRING,
       st_intern(&m->storage, protocol == ETHERNET_IP ? "IP" : "IPV6")};
-  st_kernel_counter(m, e->ts, &track, (double)++m->ftrace.kinds.freed_packets,
+  st_kernel_counter(m, e->ts, &track, (double)++m->machine->kinds.freed_packets,
                     &arg, 1);
 }
 

@@ -75,12 +75,12 @@ static uint64_t clock_of(struct st_importer* m, const struct bundle* b,
   if (b->clock == CLOCK_MONO_RAW)
     clock = CLOCK_MONOTONIC_RAW;
   else if (b->clock != CLOCK_UNSPECIFIED)
-    clock = st_clock_id(&m->clocks, ST_FIRST_SEQUENCE_CLOCK, sequence);
+    clock = st_clock_id(&m->machine->clocks, ST_FIRST_SEQUENCE_CLOCK, sequence);
   if (clock != ST_CLOCK_BOOTTIME && b->has_ftrace_ts && b->has_boot_ts &&
-      m->ftrace.last_clock_snapshot != (int64_t)b->ftrace_ts) {
-    st_clocks_add_pair(&m->clocks, clock, (int64_t)b->ftrace_ts,
+      m->machine->last_ftrace_clock != (int64_t)b->ftrace_ts) {
+    st_clocks_add_pair(&m->machine->clocks, clock, (int64_t)b->ftrace_ts,
                        ST_CLOCK_BOOTTIME, (int64_t)b->boot_ts);
-    m->ftrace.last_clock_snapshot = (int64_t)b->ftrace_ts;
+    m->machine->last_ftrace_clock = (int64_t)b->ftrace_ts;
   }
   return clock;
 }
@@ -90,7 +90,7 @@ static uint64_t clock_of(struct st_importer* m, const struct bundle* b,
 static bool push(const struct target* t, enum st_queue_kind kind, int64_t ts,
                  struct st_event event) {
   struct st_importer* m = t->m;
-  if (!st_clocks_convert(&m->clocks, t->clock, ts, &event.ts)) {
+  if (!st_clocks_convert(&m->machine->clocks, t->clock, ts, &event.ts)) {
     m->counts.clock_failures++;
     return false;
   }
@@ -236,13 +236,14 @@ static void read_compact(const struct target* t, struct st_field compact) {
  * first bundle of the CPU. */
 static void read_start(const struct target* t, const struct bundle* b) {
   struct st_ftrace* ftrace = &t->m->ftrace;
-  uint32_t* is_seen = st_map_at(&ftrace->seen_cpus, t->cpu);
+  uint32_t* is_seen =
+      st_map_at(&ftrace->seen_cpus, st_ucpu(&t->m->machine->cpus, t->cpu));
   int64_t ts;
   if (*is_seen)
     return;
   *is_seen = 1;
-  if (!b->has_start ||
-      !st_clocks_convert(&t->m->clocks, t->clock, (int64_t)b->start, &ts))
+  if (!b->has_start || !st_clocks_convert(&t->m->machine->clocks, t->clock,
+                                          (int64_t)b->start, &ts))
     return;
   if (ftrace->has_latest_start && ts <= ftrace->latest_start)
     return;
@@ -280,5 +281,4 @@ void st_read_ftrace(struct st_importer* m, uint32_t sequence, uint32_t index,
 void st_ftrace_free(struct st_ftrace* f) {
   st_map_free(&f->seen_cpus);
   st_map_free(&f->failed_sequences);
-  st_kernel_kinds_free(&f->kinds);
 }

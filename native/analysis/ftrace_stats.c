@@ -116,7 +116,8 @@ static void read_errors(struct st_importer* m, uint32_t sequence,
                         const uint8_t* data, size_t size) {
   static const uint32_t kFields[] = {FAILED_EVENTS, UNKNOWN_EVENTS,
                                      ATRACE_ERRORS, EXCLUSIVE_ERROR};
-  uint32_t* is_known = st_map_at(&m->ftrace.failed_sequences, sequence);
+  uint32_t* is_known = st_map_at(&m->ftrace.failed_sequences,
+                                 st_tracks_key(&m->tracks, sequence));
   if (*is_known)
     return;
   /* A label has at most 32 bytes, and the field of an error at least 2.  So the

@@ -122,7 +122,7 @@ void st_fxt_schedule(struct st_importer* m, int64_t ts,
   bool becomes_idle =
       e->kind == ST_FXT_WAKE || is_idle(m, e, e->next, e->next_weight);
   if (!was_idle || !becomes_idle)
-    st_cpu_get(&m->cpus, e->cpu);
+    st_cpu_get(&m->machine->cpus, e->cpu);
   if (e->kind == ST_FXT_WAKE) {
     if (!was_idle)
       wake(m, ts, e);

@@ -286,7 +286,7 @@ static void read_dump(struct st_importer* m, uint32_t profiler,
   struct st_field f[DUMP_ERROR + 1];
   int64_t ts;
   st_message_read(dump, f, DUMP_ERROR + 1);
-  if (!st_clocks_convert(&m->clocks, CLOCK_MONOTONIC_COARSE,
+  if (!st_clocks_convert(&m->machine->clocks, CLOCK_MONOTONIC_COARSE,
                          (int64_t)f[DUMP_TIMESTAMP].value, &ts))
     return;
   st_set_stat(m, "heapprofd_last_profile_timestamp", (int32_t)f[DUMP_PID].value,

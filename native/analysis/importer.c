@@ -11,15 +11,31 @@ static const uint8_t kMarker[] = {0x82, 0x47, 0x7a, 0x76, 0xb2, 0x8d,
                                   0x42, 0xba, 0x81, 0xdc, 0x33, 0x32,
                                   0x6d, 0x57, 0xa0, 0x79};
 
+static void use_machine(struct st_importer* m, uint32_t number) {
+  m->machine = m->machines.machines.data[number];
+  m->tracks.cpus = m->sched.cpus = &m->machine->cpus;
+  m->tracks.machine = m->flows.machine = m->stacks.machine = number;
+  st_processes_use_machine(&m->processes, number);
+}
+
+void st_use_source(struct st_importer* m, uint32_t source) {
+  struct st_source place = m->machines.sources.data[source];
+  use_machine(m, place.machine);
+  m->machine->clocks.file = place.file;
+  m->sequences.source = m->tracks.source = source;
+  st_sorter_use_source(&m->sorter, source);
+}
+
 static void init(struct st_importer* m) {
   st_storage_init(&m->storage);
   st_arg_sets_init(&m->arg_sets, &m->storage);
-  st_clocks_init(&m->clocks);
   st_sequences_init(&m->sequences, &m->arena, &m->storage.strings);
   st_processes_init(&m->processes, &m->storage);
   st_tracks_init(&m->tracks, &m->storage, &m->arg_sets, &m->processes);
-  m->tracks.cpus = &m->cpus;
-  st_sched_init(&m->sched, &m->storage, &m->cpus);
+  st_sched_init(&m->sched, &m->storage, &m->processes);
+  m->machines.storage = &m->storage;
+  uint32_t host = st_machine_get(&m->machines, 0);
+  st_use_source(m, st_source_get(&m->machines, 0, host));
   m->stacks.storage = &m->storage;
   m->slices.storage = &m->storage;
   m->slices.arg_sets = &m->arg_sets;
@@ -119,6 +135,7 @@ static void end_file(struct st_importer* m) {
   m->counts.truncated_bytes +=
       st_tokenizer_left(&m->tokenizer) + m->tokenizer.skipped;
   st_read_deferred(m);
+  st_use_source(m, st_source_get(&m->machines, m->file, 0));
   st_end_json(m);
   st_end_fxt(m);
 }
@@ -127,12 +144,10 @@ static void next_file(struct st_importer* m) {
   end_file(m);
   st_tokenizer_free(&m->tokenizer);
   init_tokenizer(m);
-  st_sorter_next_file(&m->sorter);
   m->systrace.part = ST_SYSTRACE_START;
   m->systrace.line.size = 0;
   m->kind = ST_FILE_UNKNOWN;
-  m->clocks.file = ++m->sequences.file;
-  m->tracks.file = m->sequences.file;
+  st_use_source(m, st_source_get(&m->machines, ++m->file, 0));
 }
 
 bool st_importer_next_file(struct st_importer* m) {
@@ -142,6 +157,8 @@ bool st_importer_next_file(struct st_importer* m) {
 static void parse(void* context, const struct st_queue* queue,
                   const struct st_event* e) {
   struct st_importer* m = context;
+  if (queue->source != m->tracks.source)
+    st_use_source(m, queue->source);
   switch (queue->kind) {
     case ST_QUEUE_PACKETS:
       st_parse_packet(m, e);
@@ -168,16 +185,21 @@ static void finish(struct st_importer* m) {
   if (m->has_packets || !(m->json.is_used || m->fxt.is_used))
     st_processes_use_idle(&m->processes);
   st_sorter_run(&m->sorter, parse, m);
+  st_use_source(m, 0);
   if (m->json.is_used)
     st_finish_json(m);
   st_slices_finish(&m->slices);
-  st_finish_kernel_counters(m);
+  for (uint32_t i = 0; i < m->machines.machines.size; i++) {
+    use_machine(m, i);
+    st_finish_kernel_counters(m);
+    st_cpus_finish(&m->machine->cpus, &m->storage);
+  }
+  use_machine(m, 0);
   st_processes_finish(&m->processes, &m->arg_sets);
   st_stacks_finish(&m->stacks);
   st_finish_heap_graphs(m);
   st_finish_deobfuscation(m);
   st_heap_flamegraphs(m);
-  st_cpus_finish(&m->cpus, &m->storage);
   st_add_totals(m);
   st_bytes_free(&m->arena);
 }
@@ -200,7 +222,7 @@ void st_importer_free(struct st_importer* m) {
   st_tokenizer_free(&m->tokenizer);
   st_bytes_free(&m->arena);
   st_map_free(&m->arg_sets.by_hash);
-  st_clocks_free(&m->clocks);
+  st_machines_free(&m->machines);
   st_sequences_free(&m->sequences);
   st_processes_free(&m->processes);
   st_tracks_free(&m->tracks);
@@ -211,8 +233,6 @@ void st_importer_free(struct st_importer* m) {
   st_sorter_free(&m->sorter);
   st_ftrace_free(&m->ftrace);
   st_sched_free(&m->sched);
-  st_cpus_free(&m->cpus);
-  st_disks_free(&m->disks);
   st_map_free(&m->unknown_ends);
   st_schemas_free(&m->schemas);
   st_stacks_free(&m->stacks);

@@ -20,6 +20,7 @@
  * Several files, as in an archive, become one trace: st_importer_next_file
  * between them.  Processes, threads and the machine's clocks are those of all
  * files; writers, their clocks, and the uuids of tracks belong to their file.
+ * Data that a relay has sent from other machines: machines.h.
  * The first file's clock is the clock of the trace.  JSON comes after the files
  * of packets, whose clocks it can't change.
  *
@@ -46,17 +47,16 @@
 
 #include "arg_path.h"
 #include "async_tracks.h"
-#include "clocks.h"
 #include "core/decoder.h"
 #include "core/tokenizer.h"
 #include "deobfuscation.h"
-#include "disks.h"
 #include "flows.h"
 #include "ftrace.h"
 #include "fxt.h"
 #include "heap_graphs.h"
 #include "heap_profiles.h"
 #include "json_import.h"
+#include "machines.h"
 #include "sched.h"
 #include "schemas.h"
 #include "sequences.h"
@@ -105,7 +105,9 @@ struct st_importer {
   struct st_byte_arena arena;
   struct st_storage storage;
   struct st_arg_sets arg_sets;
-  struct st_clocks clocks;
+  struct st_machines machines;
+  struct st_machine* machine; /* Of the source in use. */
+  uint32_t file;              /* The number of the file that is being read. */
   struct st_sequences sequences;
   struct st_processes processes;
   struct st_tracks tracks;
@@ -115,10 +117,8 @@ struct st_importer {
   struct st_counts counts;
   struct st_sorter sorter;
   ST_ARRAY(struct st_event) deferred; /* Packets whose clock is unknown. */
-  struct st_cpus cpus;
   struct st_sched sched;
   struct st_ftrace ftrace;
-  struct st_disks disks;
   /* Threads of other kernels than Linux whose state after their last run is
    * unknown: utid to row of sched_slice + 1. */
   struct st_map unknown_ends;
@@ -137,7 +137,7 @@ struct st_importer {
   } texts;
   struct st_map metadata; /* Key with one value to row + 1. */
   struct st_map stats;    /* Statistic, index to row + 1. */
-  int64_t tracing_started, page_size;
+  int64_t tracing_started;
   uint32_t chrome_bundles, chrome_metadata; /* Packets with metadata. */
   const char* piece; /* The piece of a text that is being read. */
   size_t piece_size;
@@ -169,6 +169,8 @@ void st_importer_free(struct st_importer* m);
 
 /* Parts of the importer, for its own files. */
 
+/* What is read or parsed next is of this source: importer.c. */
+void st_use_source(struct st_importer* m, uint32_t source);
 /* Reads a packet: packets.c. */
 void st_read_packet(struct st_importer* m, const uint8_t* data, size_t size);
 /* Reads a part of a stream of packets: importer.c. */

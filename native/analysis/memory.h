@@ -94,3 +94,9 @@ static inline uint64_t st_mix(uint64_t x) {
   x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
   return x ^ (x >> 31);
 }
+
+/* Returns the key of an id that several owners (machines, or sources) use for
+ * different things.  The ids of owner 0 are their own keys. */
+static inline uint64_t st_owned_key(uint64_t id, uint32_t owner) {
+  return owner ? id ^ st_mix(owner) : id;
+}

@@ -17,11 +17,11 @@ enum {
 /* The fields of a packet that the importer reads. */
 struct packet {
   uint64_t timestamp, clock;
-  uint32_t sequence, flags;
+  uint32_t sequence, flags, machine;
   bool has_timestamp, has_clock, has_sequence, is_cleared, is_after_loss,
       is_first;
   struct st_field defaults, interned, event, content, compressed, snapshot;
-  struct st_field service_event, config, stats, schemas;
+  struct st_field service_event, config, stats, schemas, clock_sync;
 };
 
 /* Stores a field whose payload has a type of its own. */
@@ -54,6 +54,9 @@ static void store_content(struct packet* p, struct st_field f) {
     case FIELD(EXTENSION_DESCRIPTOR):
       p->schemas = f;
       break;
+    case FIELD(REMOTE_CLOCK_SYNC):
+      p->clock_sync = f;
+      break;
     case FIELD(TRACE_UUID):
     case FIELD(TRACE_PROVENANCE):
     case FIELD(SYNCHRONIZATION_MARKER):
@@ -77,6 +80,9 @@ static void store_number(struct packet* p, struct st_field f) {
     case FIELD(TRUSTED_PACKET_SEQUENCE_ID):
       p->sequence = (uint32_t)f.value;
       p->has_sequence = true;
+      break;
+    case FIELD(MACHINE_ID):
+      p->machine = (uint32_t)f.value;
       break;
     case FIELD(SEQUENCE_FLAGS):
       p->flags = (uint32_t)f.value;
@@ -160,11 +166,11 @@ static bool convert(struct st_importer* m, const struct packet* p,
     return true;
   }
   if (is_monotonic(p, clock)) {
-    st_clocks_convert(&m->clocks, ST_CLOCK_MONOTONIC, *ts, ts);
+    st_clocks_convert(&m->machine->clocks, ST_CLOCK_MONOTONIC, *ts, ts);
   } else if (clock) {
-    uint64_t id = st_clock_id(&m->clocks, clock, sequence->id);
-    int64_t value = st_clocks_absolute(&m->clocks, id, *ts);
-    if (!st_clocks_convert(&m->clocks, id, value, ts))
+    uint64_t id = st_clock_id(&m->machine->clocks, clock, sequence->id);
+    int64_t value = st_clocks_absolute(&m->machine->clocks, id, *ts);
+    if (!st_clocks_convert(&m->machine->clocks, id, value, ts))
       return false;
   }
   if (*ts > m->latest_ts)
@@ -214,8 +220,7 @@ static void route_content(struct st_importer* m, const struct packet* p,
       set_thread(m,
                  st_message_find(p->content, ST_FIELD_TRACK_DESCRIPTOR_THREAD),
                  index);
-      if (!st_tracks_register(&m->tracks, m->sequences.sequences.data[index].id,
-                              p->content.data, p->content.size))
+      if (!st_tracks_register(&m->tracks, p->content.data, p->content.size))
         m->counts.tokenizer_errors++;
       queue_with_state(m, ts, index, p->content);
       break;
@@ -320,6 +325,20 @@ static void read_compressed(struct st_importer* m, struct st_field f) {
   m->is_nested = false;
 }
 
+/* Sets the source to that of a machine in this file.  Returns false if there are
+ * too many. */
+static bool use_machine(struct st_importer* m, uint32_t id) {
+  if (m->machine->id == id)
+    return true;
+  uint32_t machine = st_machine_get(&m->machines, id);
+  uint32_t source = machine == ST_NO_ROW
+                        ? ST_NO_ROW
+                        : st_source_get(&m->machines, m->file, machine);
+  if (source != ST_NO_ROW)
+    st_use_source(m, source);
+  return source != ST_NO_ROW;
+}
+
 void st_read_packet(struct st_importer* m, const uint8_t* data, size_t size) {
   struct packet p;
   int64_t ts;
@@ -328,14 +347,22 @@ void st_read_packet(struct st_importer* m, const uint8_t* data, size_t size) {
     m->counts.undecodable_packets++;
     return;
   }
+  if (!use_machine(m, p.machine)) {
+    m->counts.unread_packets++;
+    return;
+  }
   uint32_t index = st_sequence_get(&m->sequences, p.sequence);
   update_state(m, &p, index);
-  if (p.compressed.data)
+  if (p.compressed.data) {
     read_compressed(m, p.compressed);
+    use_machine(m, p.machine); /* The packets may be of others. */
+  }
   if (p.snapshot.data &&
-      !st_clocks_add_snapshot(&m->clocks, &m->storage, p.sequence,
+      !st_clocks_add_snapshot(&m->machine->clocks, &m->storage, p.sequence,
                               p.snapshot.data, p.snapshot.size))
     m->counts.invalid_snapshots++;
+  if (p.clock_sync.data)
+    st_clocks_sync(&m->machine->clocks, p.clock_sync);
   if (p.service_event.data)
     st_read_service_event(m, (int64_t)p.timestamp, p.service_event);
   if (p.config.data)
@@ -357,7 +384,7 @@ void st_read_packet(struct st_importer* m, const uint8_t* data, size_t size) {
       return;
     }
   }
-  if (p.snapshot.data || p.service_event.data)
+  if (p.snapshot.data || p.clock_sync.data || p.service_event.data)
     return;
   /* The time of a packet without content advances its sequence's clock, too. */
   if (convert(m, &p, index, &ts))
@@ -374,6 +401,7 @@ void st_read_deferred(struct st_importer* m) {
     struct packet p;
     int64_t ts;
     decode(&p, e->data, e->size);
+    use_machine(m, p.machine);
     uint32_t index = st_sequence_get(&m->sequences, p.sequence);
     if (convert(m, &p, index, &ts))
       route(m, &p, index, ts);

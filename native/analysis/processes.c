@@ -12,15 +12,20 @@ static struct st_table* process_table(struct st_processes* p) {
   return &p->storage->tables[ST_PROCESS_TABLE];
 }
 
+static struct st_pids* pids(const struct st_processes* p) {
+  return &p->machines.data[p->machine];
+}
+
 static uint32_t add_thread(struct st_processes* p, int64_t tid) {
   uint32_t utid = p->threads.size;
   struct st_cell cells[ST_THREAD_COLUMNS] = {
       [ST_THREAD_utid] = st_int(utid),
       [ST_THREAD_id] = st_int(utid),
       [ST_THREAD_tid] = st_int(tid),
-      [ST_THREAD_is_idle] = st_int(utid == 0),
+      [ST_THREAD_is_idle] = st_int(0),
+      [ST_THREAD_machine_id] = st_machine_cell(p->machine),
   };
-  uint32_t* newest = st_map_at(&p->by_tid, (uint64_t)tid);
+  uint32_t* newest = st_map_at(&pids(p)->by_tid, (uint64_t)tid);
   *ST_PUSH(&p->threads) =
       (struct st_thread){.tid = tid, .upid = ST_NO_ROW, .previous = *newest};
   st_table_add(thread_table(p), cells);
@@ -43,22 +48,45 @@ static uint32_t add_process(struct st_processes* p, int64_t pid) {
       [ST_PROCESS_upid] = st_int(upid),
       [ST_PROCESS_id] = st_int(upid),
       [ST_PROCESS_pid] = st_int(pid),
+      [ST_PROCESS_machine_id] = st_machine_cell(p->machine),
   };
   *ST_PUSH(&p->processes) = (struct st_process){.pid = pid};
   st_table_add(process_table(p), cells);
-  *st_map_at(&p->by_pid, (uint64_t)pid) = upid + 1;
+  *st_map_at(&pids(p)->by_pid, (uint64_t)pid) = upid + 1;
   return upid;
+}
+
+/* Adds a machine, and its idle process, which no pid means yet. */
+static void add_machine(struct st_processes* p) {
+  *ST_PUSH(&p->machines) = (struct st_pids){0};
+  uint32_t utid = add_thread(p, 0), upid = add_process(p, 0);
+  struct st_pids* ids = pids(p);
+  bind(p, utid, upid);
+  st_table_set(thread_table(p), utid, ST_THREAD_is_idle, st_int(1));
+  *st_map_at(&ids->by_tid, 0) = *st_map_at(&ids->by_pid, 0) = 0;
+  ids->idle_utid = utid;
+  ids->idle_upid = upid;
 }
 
 void st_processes_init(struct st_processes* p, struct st_storage* s) {
   *p = (struct st_processes){.storage = s};
-  bind(p, add_thread(p, 0), add_process(p, 0));
-  *st_map_at(&p->by_tid, 0) = *st_map_at(&p->by_pid, 0) = 0;
+  add_machine(p);
+}
+
+void st_processes_use_machine(struct st_processes* p, uint32_t machine) {
+  p->machine = machine;
+  if (machine < p->machines.size)
+    return;
+  add_machine(p);
+  st_processes_use_idle(p);
 }
 
 void st_processes_use_idle(struct st_processes* p) {
-  *st_map_at(&p->by_tid, 0) = *st_map_at(&p->by_pid, 0) = 1;
-  st_thread_set_name(p, 0, st_intern(p->storage, "swapper"), ST_NAME_BUILT_IN);
+  struct st_pids* ids = pids(p);
+  *st_map_at(&ids->by_tid, 0) = ids->idle_utid + 1;
+  *st_map_at(&ids->by_pid, 0) = ids->idle_upid + 1;
+  st_thread_set_name(p, ids->idle_utid, st_intern(p->storage, "swapper"),
+                     ST_NAME_BUILT_IN);
 }
 
 bool st_thread_is_alive(const struct st_processes* p, uint32_t utid) {
@@ -66,7 +94,7 @@ bool st_thread_is_alive(const struct st_processes* p, uint32_t utid) {
   if (thread->has_ended || thread->upid == ST_NO_ROW)
     return !thread->has_ended;
   const struct st_process* process = &p->processes.data[thread->upid];
-  uint32_t current = st_map_get(&p->by_pid, (uint64_t)process->pid);
+  uint32_t current = st_map_get(&pids(p)->by_pid, (uint64_t)process->pid);
   return !process->has_ended && (!current || current - 1 == thread->upid);
 }
 
@@ -75,7 +103,7 @@ bool st_thread_is_alive(const struct st_processes* p, uint32_t utid) {
  * is no such thread. */
 static uint32_t find_thread(const struct st_processes* p, int64_t tid,
                             uint32_t upid) {
-  uint32_t at = st_map_get(&p->by_tid, (uint64_t)tid);
+  uint32_t at = st_map_get(&pids(p)->by_tid, (uint64_t)tid);
   for (uint32_t n = 0; at && n < MAX_SAME_TID; n++) {
     const struct st_thread* thread = &p->threads.data[at - 1];
     bool fits =
@@ -143,12 +171,12 @@ uint32_t st_thread_of(struct st_processes* p, int64_t tid, uint32_t upid) {
 }
 
 uint32_t st_process_seen(struct st_processes* p, int64_t pid) {
-  uint32_t found = st_map_get(&p->by_pid, (uint64_t)pid);
+  uint32_t found = st_map_get(&pids(p)->by_pid, (uint64_t)pid);
   return found ? found - 1 : add_process(p, pid);
 }
 
 uint32_t st_process_get(struct st_processes* p, int64_t pid) {
-  uint32_t found = st_map_get(&p->by_pid, (uint64_t)pid);
+  uint32_t found = st_map_get(&pids(p)->by_pid, (uint64_t)pid);
   if (found)
     return found - 1;
   uint32_t upid = add_process(p, pid);
@@ -170,7 +198,7 @@ uint32_t st_thread_restart(struct st_processes* p, uint32_t utid) {
 
 /* Removes the threads that had this tid from lookups. */
 static void forget_tid(struct st_processes* p, int64_t tid) {
-  *st_map_at(&p->by_tid, (uint64_t)tid) = 0;
+  *st_map_at(&pids(p)->by_tid, (uint64_t)tid) = 0;
 }
 
 uint32_t st_process_restart(struct st_processes* p, int64_t pid) {
@@ -210,7 +238,7 @@ void st_thread_end(struct st_processes* p, int64_t tid, int64_t ts) {
     return;
   p->processes.data[upid].has_ended = true;
   st_table_set(process_table(p), upid, ST_PROCESS_end_ts, st_int(ts));
-  *st_map_at(&p->by_pid, (uint64_t)tid) = 0;
+  *st_map_at(&pids(p)->by_pid, (uint64_t)tid) = 0;
 }
 
 void st_threads_associate(struct st_processes* p, uint32_t a, uint32_t b) {
@@ -277,6 +305,9 @@ void st_processes_free(struct st_processes* p) {
   free(p->processes.data);
   free(p->associations.data);
   free(p->resolved.data);
-  st_map_free(&p->by_tid);
-  st_map_free(&p->by_pid);
+  for (uint32_t i = 0; i < p->machines.size; i++) {
+    st_map_free(&p->machines.data[i].by_tid);
+    st_map_free(&p->machines.data[i].by_pid);
+  }
+  free(p->machines.data);
 }

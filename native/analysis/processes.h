@@ -1,7 +1,10 @@
 /* Processes: the threads and processes of a trace, by pid and tid.
  *
+ * Each machine has pids and tids of its own; the functions below are about those
+ * of the machine of st_processes_use_machine.
+ *
  * utid and upid are row numbers of the tables thread and process.  The rows 0
- * are the idle thread and its process.  A pid or tid that is used again gets a
+ * are the host's idle thread and its process.  A pid or tid that is used again gets a
  * new row; lookups find the newest one that is alive.
  *
  * The kernel's events name threads without their process.  Such a thread has
@@ -49,19 +52,35 @@ struct st_association {
   uint32_t child; /* A child of the thread's process; ST_NO_ROW if none. */
 };
 
+/* The pids and tids of a machine. */
+struct st_pids {
+  struct st_map by_tid, by_pid; /* The newest row, plus 1. */
+  uint32_t idle_utid, idle_upid;
+};
+
 struct st_processes {
   struct st_storage* storage;
+  ST_ARRAY(struct st_pids) machines;
+  uint32_t machine; /* The number of the machine in use. */
   ST_ARRAY(struct st_thread) threads;
   ST_ARRAY(struct st_process) processes;
   ST_ARRAY(struct st_association) associations;
-  ST_ARRAY(uint32_t) resolved;  /* Memory of resolve(). */
-  struct st_map by_tid, by_pid; /* The newest row, plus 1. */
+  ST_ARRAY(uint32_t) resolved; /* Memory of resolve(). */
   uint64_t errors;
 };
 
 void st_processes_init(struct st_processes* p, struct st_storage* s);
-/* Makes the pid and tid 0 those of the idle process, as in traces of a system.
- * It is not called for JSON traces, where 0 is an id like others. */
+/* Uses the pids and tids of a machine.  A new machine gets an idle process; its
+ * number must be that of the last machine plus 1. */
+void st_processes_use_machine(struct st_processes* p, uint32_t machine);
+/* Returns whether this is the idle thread of the machine in use. */
+static inline bool st_thread_is_idle(const struct st_processes* p,
+                                     uint32_t utid) {
+  return utid == p->machines.data[p->machine].idle_utid;
+}
+/* Makes the pid and tid 0 of the machine in use those of its idle process, as in
+ * traces of a system.  It is not called for JSON traces, where 0 is an id like
+ * others. */
 void st_processes_use_idle(struct st_processes* p);
 /* Returns the upid; adds the process and its main thread if they are new. */
 uint32_t st_process_get(struct st_processes* p, int64_t pid);

@@ -73,7 +73,7 @@ int64_t st_streaming_profile_time(struct st_importer* m, uint32_t index,
   int64_t ts = (int64_t)sequence->thread_time;
   struct st_integers deltas;
   uint64_t delta;
-  st_clocks_convert(&m->clocks, ST_CLOCK_MONOTONIC, ts, &ts);
+  st_clocks_convert(&m->machine->clocks, ST_CLOCK_MONOTONIC, ts, &ts);
   st_integers_init(&deltas, (struct st_field){.data = data, .size = size},
                    STREAM_DELTAS);
   while (st_integers_next(&deltas, &delta))

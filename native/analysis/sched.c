@@ -6,19 +6,20 @@
 enum { HARD_IRQ = 8, SOFT_IRQ = 16 };
 
 void st_sched_init(struct st_sched* s, struct st_storage* storage,
-                   struct st_cpus* cpus) {
+                   const struct st_processes* processes) {
   *s = (struct st_sched){
       .storage = storage,
-      .cpus = cpus,
+      .processes = processes,
       .running = st_intern(storage, "Running"),
       .runnable = st_intern(storage, "R"),
   };
 }
 
 struct st_running* st_sched_running(struct st_sched* s, uint32_t cpu) {
-  while (s->by_cpu.size <= cpu)
+  uint32_t number = s->cpus->machine * ST_MAX_CPUS + cpu;
+  while (s->by_cpu.size <= number)
     *ST_PUSH(&s->by_cpu) = (struct st_running){ST_NO_ROW, ST_NO_ROW, 0};
-  return &s->by_cpu.data[cpu];
+  return &s->by_cpu.data[number];
 }
 
 void st_sched_end(struct st_sched* s, uint32_t cpu, int64_t ts,
@@ -42,7 +43,7 @@ void st_sched_begin(struct st_sched* s, uint32_t cpu, int64_t ts, uint32_t utid,
       [ST_SCHED_dur] = st_int(-1),
       [ST_SCHED_utid] = st_int(utid),
       [ST_SCHED_priority] = st_int(priority),
-      [ST_SCHED_ucpu] = st_int(cpu),
+      [ST_SCHED_ucpu] = st_int(st_ucpu(s->cpus, cpu)),
   };
   st_sched_running(s, cpu)->slice = st_table_add(t, cells);
 }
@@ -80,7 +81,7 @@ static void set_waker(struct st_sched* s, struct st_cell cells[],
 static void open_state(struct st_sched* s, uint32_t utid, int64_t ts,
                        st_string state, uint32_t cpu, uint32_t waker,
                        int32_t flags) {
-  if (!utid)
+  if (st_thread_is_idle(s->processes, utid))
     return;
   struct st_table* t = &s->storage->tables[ST_STATE_TABLE];
   struct st_cell cells[ST_STATE_COLUMNS] = {
@@ -90,7 +91,8 @@ static void open_state(struct st_sched* s, uint32_t utid, int64_t ts,
       [ST_STATE_utid] = st_int(utid),
       [ST_STATE_state] = st_text(state),
       [ST_STATE_irq_context] = irq_context(flags),
-      [ST_STATE_ucpu] = st_row(cpu),
+      [ST_STATE_ucpu] =
+          cpu == ST_NO_ROW ? ST_NULL : st_int(st_ucpu(s->cpus, cpu)),
   };
   if (waker != ST_NO_ROW)
     set_waker(s, cells, waker);

@@ -7,11 +7,12 @@
  * makes a sleeping thread runnable.  A switch in the compact form doesn't name
  * the thread that stops: it is the thread that the CPU's last switch started.
  *
- * The idle thread has no states.
+ * The idle threads have no states.  CPUs are those of the machine of `cpus`.
  */
 #pragma once
 
 #include "cpus.h"
+#include "processes.h"
 
 /* The thread that runs on a CPU, and its row in sched_slice; ST_NO_ROW if
  * unknown. */
@@ -29,16 +30,17 @@ struct st_last_state {
 
 struct st_sched {
   struct st_storage* storage;
-  struct st_cpus* cpus;
+  struct st_cpus* cpus; /* Of the machine in use. */
+  const struct st_processes* processes;
   st_string running, runnable;
-  ST_ARRAY(struct st_running) by_cpu;
+  ST_ARRAY(struct st_running) by_cpu; /* ST_MAX_CPUS per machine. */
   ST_ARRAY(struct st_last_state) by_utid;
 };
 
 enum { ST_NO_FLAGS = -1 };
 
 void st_sched_init(struct st_sched* s, struct st_storage* storage,
-                   struct st_cpus* cpus);
+                   const struct st_processes* processes);
 /* Returns the entry of the CPU, which is added if it is new. */
 struct st_running* st_sched_running(struct st_sched* s, uint32_t cpu);
 /* Ends the CPU's row in sched_slice.  `state` is the new state of its thread; 0

@@ -23,12 +23,12 @@ void st_sequences_init(struct st_sequences* s, struct st_byte_arena* arena,
 }
 
 uint32_t st_sequence_get(struct st_sequences* s, uint32_t id) {
-  uint32_t* index = st_map_at(&s->by_id, (uint64_t)s->file << 32 | id);
+  uint32_t* index = st_map_at(&s->by_id, (uint64_t)s->source << 32 | id);
   if (!*index) {
     uint32_t added = s->sequences.size;
     uint32_t generation = add_generation(s, added, add_interning(s));
-    *ST_PUSH(&s->sequences) = (struct st_sequence){
-        .id = id, .file = s->file, .generation = generation};
+    *ST_PUSH(&s->sequences) =
+        (struct st_sequence){.id = id, .generation = generation};
     *index = added + 1;
   }
   return *index - 1;

@@ -10,7 +10,8 @@
  *   generation 0 ──> generation 1 ────> generation 2
  *   interned A       interned A          interned B
  *
- * Equal ids in several files of an archive are different sequences.
+ * Equal ids in several sources (files of an archive, or machines) are different
+ * sequences.
  */
 #pragma once
 
@@ -45,7 +46,7 @@ struct st_generation {
 };
 
 struct st_sequence {
-  uint32_t id, file;
+  uint32_t id;
   bool is_valid, has_thread, has_packets;
   int64_t pid, tid;
   uint64_t thread_time; /* In ns: legacy timestamps are differences to it. */
@@ -59,8 +60,8 @@ struct st_sequences {
   ST_ARRAY(struct st_sequence) sequences;
   ST_ARRAY(struct st_generation) generations;
   ST_ARRAY(struct st_interning) internings;
-  struct st_map by_id; /* By file and id: index + 1. */
-  uint32_t file;       /* The number of the file that is being read. */
+  struct st_map by_id; /* By source and id: index + 1. */
+  uint32_t source;     /* The number of the source that is being read. */
   uint64_t failed_lookups;
 };
 
@@ -81,10 +82,10 @@ const struct st_interned* st_interned_find(struct st_sequences* s,
 /* Returns the text of an interned string; 0 if it is missing. */
 st_string st_interned_text(struct st_sequences* s, uint32_t generation,
                            uint32_t field, uint64_t iid);
-/* Returns the number of the generation's file. */
-static inline uint32_t st_sequences_file(const struct st_sequences* s,
-                                         uint32_t generation) {
-  return s->sequences.data[s->generations.data[generation].sequence].file;
+/* Returns the id of the generation's sequence. */
+static inline uint32_t st_sequences_id(const struct st_sequences* s,
+                                       uint32_t generation) {
+  return s->sequences.data[s->generations.data[generation].sequence].id;
 }
 /* Adds to an incremental counter of the generation.  Returns the sum. */
 double st_sequence_sum(struct st_sequences* s, uint32_t generation,

@@ -8,26 +8,30 @@ enum { TRIM_BLOCKS = 16 };
 
 static uint32_t add_queue(struct st_sorter* s, enum st_queue_kind kind,
                           uint32_t cpu) {
-  *ST_PUSH(&s->queues) = (struct st_queue){.kind = kind, .cpu = cpu};
+  *ST_PUSH(&s->queues) =
+      (struct st_queue){.kind = kind, .cpu = cpu, .source = s->source};
   return s->queues.size - 1;
 }
 
 static struct st_queue* queue_of(struct st_sorter* s, enum st_queue_kind kind,
                                  uint32_t cpu) {
-  /* Queues of these kinds have fixed numbers from that of the file. */
-  while (s->queues.size < s->first + ST_QUEUE_FTRACE)
-    add_queue(s, (enum st_queue_kind)(s->queues.size - s->first), 0);
+  struct st_source_queues* source = &s->sources.data[s->source];
   if (kind < ST_QUEUE_FTRACE)
-    return &s->queues.data[s->first + kind];
-  while (s->by_cpu[kind].size <= cpu) {
-    uint32_t added = add_queue(s, kind, s->by_cpu[kind].size);
-    *ST_PUSH(&s->by_cpu[kind]) = added;
+    return &s->queues.data[source->first + kind];
+  while (source->by_cpu[kind].size <= cpu) {
+    uint32_t added = add_queue(s, kind, source->by_cpu[kind].size);
+    *ST_PUSH(&source->by_cpu[kind]) = added;
   }
-  return &s->queues.data[s->by_cpu[kind].data[cpu]];
+  return &s->queues.data[source->by_cpu[kind].data[cpu]];
 }
 
-void st_sorter_next_file(struct st_sorter* s) {
-  s->first = s->queues.size;
+void st_sorter_use_source(struct st_sorter* s, uint32_t source) {
+  s->source = source;
+  if (source < s->sources.size)
+    return;
+  *ST_PUSH(&s->sources) = (struct st_source_queues){.first = s->queues.size};
+  for (uint32_t kind = 0; kind < ST_QUEUE_FTRACE; kind++)
+    add_queue(s, (enum st_queue_kind)kind, 0);
 }
 
 /* Copies the data of an event, followed by its tail. */
@@ -232,8 +236,11 @@ void st_sorter_run(struct st_sorter* s, st_parse* parse, void* context) {
 void st_sorter_free(struct st_sorter* s) {
   for (uint32_t i = 0; i < s->queues.size; i++)
     free_queue(&s->queues.data[i]);
-  for (uint32_t i = 0; i < ST_QUEUE_KINDS; i++)
-    free(s->by_cpu[i].data);
+  for (uint32_t i = 0; i < s->sources.size; i++) {
+    for (uint32_t kind = 0; kind < ST_QUEUE_KINDS; kind++)
+      free(s->sources.data[i].by_cpu[kind].data);
+  }
+  free(s->sources.data);
   free(s->queues.data);
   free(s->heap.data);
 }

@@ -14,9 +14,10 @@
 
 #include "string_pool.h"
 
-/* Packets, track events, events of JSON and FXT, and lines of text have one queue each.  Kernel events
- * have queues for each CPU: one for events, and one each for the compact forms
- * of switches and wakeups. */
+/* The queues of a source (machines.h): packets, track events, events of JSON and
+ * FXT, and lines of text have one queue each.  Kernel events have queues for
+ * each CPU: one for events, and one each for the compact forms of switches and
+ * wakeups. */
 enum st_queue_kind {
   ST_QUEUE_PACKETS,
   ST_QUEUE_EVENTS,
@@ -73,15 +74,21 @@ struct st_queue {
   uint32_t size;
   uint32_t next;  /* The first event that has not been parsed. */
   uint32_t freed; /* The number of freed blocks. */
-  uint32_t cpu;
+  uint32_t cpu, source;
   enum st_queue_kind kind;
+};
+
+/* The numbers of the queues of a source. */
+struct st_source_queues {
+  uint32_t first; /* Of the kinds that have one queue. */
+  ST_ARRAY(uint32_t) by_cpu[ST_QUEUE_KINDS];
 };
 
 struct st_sorter {
   bool has_ranks; /* Events of JSON are sorted by their ranks, too. */
   ST_ARRAY(struct st_queue) queues;
-  uint32_t first;                            /* The first queue of the file. */
-  ST_ARRAY(uint32_t) by_cpu[ST_QUEUE_KINDS]; /* Numbers of queues. */
+  ST_ARRAY(struct st_source_queues) sources;
+  uint32_t source;         /* The number of the source that is being read. */
   ST_ARRAY(uint32_t) heap; /* Queues with events, the earliest one first. */
 };
 
@@ -93,9 +100,9 @@ void st_sorter_push(struct st_sorter* s, enum st_queue_kind kind, uint32_t cpu,
 void st_sorter_push_with(struct st_sorter* s, enum st_queue_kind kind,
                          uint32_t cpu, struct st_event event, const void* tail,
                          size_t tail_size);
-/* The next events are those of another file of an archive: it has queues of its
- * own for packets and texts. */
-void st_sorter_next_file(struct st_sorter* s);
+/* The next events are those of a source.  The number of a new source must be
+ * that of the last one plus 1. */
+void st_sorter_use_source(struct st_sorter* s, uint32_t source);
 /* Passes all events to `parse`, in the order of time. */
 typedef void st_parse(void* context, const struct st_queue* queue,
                       const struct st_event* event);

@@ -19,22 +19,29 @@ static bool is_kernel(struct st_storage* s, const struct st_cell* cells) {
          cells[ST_MAPPING_name].i == st_intern(s, "/kernel");
 }
 
+static struct st_machine_mappings* mappings(struct st_stacks* s) {
+  while (s->mappings.size <= s->machine)
+    *ST_PUSH(&s->mappings) = (struct st_machine_mappings){0};
+  return &s->mappings.data[s->machine];
+}
+
 uint32_t st_mapping_row(struct st_stacks* s, struct st_cell* cells,
                         bool is_own) {
   struct st_table* t = &s->storage->tables[ST_MAPPING_TABLE];
   bool has_range = cells[ST_MAPPING_start].i != cells[ST_MAPPING_end].i;
   bool kernel = is_own && is_kernel(s->storage, cells);
-  if (kernel && s->kernel)
-    return s->kernel - 1;
+  struct st_machine_mappings* known = mappings(s);
+  if (kernel && known->kernel)
+    return known->kernel - 1;
   *st_map_at(&s->modules, module_key((st_string)cells[ST_MAPPING_name].i,
                                      (st_string)cells[ST_MAPPING_build_id].i)) =
       1;
   if (!kernel && !(is_own && has_range))
-    return st_table_intern(t, &s->mappings, cells);
+    return st_table_intern(t, &known->rows, cells);
   cells[ST_MAPPING_id] = st_int(t->rows);
   uint32_t row = st_table_add(t, cells);
   if (kernel)
-    s->kernel = row + 1;
+    known->kernel = row + 1;
   return row;
 }
 
@@ -150,7 +157,9 @@ void st_stacks_finish(struct st_stacks* s) {
 }
 
 void st_stacks_free(struct st_stacks* s) {
-  st_map_free(&s->mappings);
+  for (uint32_t i = 0; i < s->mappings.size; i++)
+    st_map_free(&s->mappings.data[i].rows);
+  free(s->mappings.data);
   st_map_free(&s->frames);
   st_map_free(&s->callsites);
   st_map_free(&s->modules);

@@ -3,8 +3,8 @@
  *   callsite ──> frame ──> mapping        a callsite is a frame and its callers;
  *      └─> parent callsite                depth 0 is the outermost call
  *
- * Equal rows are stored once, except the mappings of a process that have a
- * range of addresses: these are stored once for each process.
+ * Equal rows are stored once, except mappings: these are stored once for each
+ * machine, or once for each process if they have a range of addresses.
  *
  * Symbols name the frames at an address of a module (path and build id) that
  * exist when the symbols are parsed.
@@ -26,9 +26,16 @@ struct st_place {
   uint32_t symbol_set, symbolized;
 };
 
+struct st_machine_mappings {
+  struct st_map rows; /* By their content. */
+  uint32_t kernel;    /* The mapping of the kernel, plus 1. */
+};
+
 struct st_stacks {
   struct st_storage* storage;
-  struct st_map mappings, frames, callsites; /* Rows by their content. */
+  struct st_map frames, callsites;               /* Rows by their content. */
+  ST_ARRAY(struct st_machine_mappings) mappings; /* By machine. */
+  uint32_t machine;      /* The number of the machine in use. */
   struct st_map modules; /* Path and build id of a mapping to 1. */
   struct st_keys place_keys;
   ST_ARRAY(struct st_place) places;
@@ -37,7 +44,6 @@ struct st_stacks {
   struct st_keys interned_keys;
   ST_ARRAY(uint32_t) interned;
   uint64_t frames_read;
-  uint32_t kernel;     /* The mapping of the kernel, plus 1. */
   ST_ARRAY(char) name; /* Of the mapping that is being read. */
 };
 

@@ -1,6 +1,7 @@
 /* Storage: the tables of a trace, with Perfetto's names and columns.
  *
- * A row's number is its `id`; only that of the table cpu is the CPU's number.
+ * A row's number is its `id`; only that of the table cpu is a number of its own
+ * (cpus.h).
  * References to rows (utid, track_id, parent_id, …) are row numbers too.  Columns that Perfetto derives from others (`cat`,
  * `slice_id`, display_value of args) are left to the views of SQL.
  */
@@ -153,6 +154,13 @@
                                 C(SMAPS, shared_clean_resident_kb, INT64) C(   \
                                     SMAPS, locked_kb, INT64)                   \
                                     C(SMAPS, proportional_resident_kb, INT64)) \
+  X(MACHINE, machine,                                                          \
+    C(MACHINE, id, ROW) C(MACHINE, raw_id, INT64) C(MACHINE, sysname, TEXT)    \
+        C(MACHINE, release, TEXT) C(MACHINE, version, TEXT)                    \
+            C(MACHINE, arch, TEXT) C(MACHINE, num_cpus, INT64)                 \
+                C(MACHINE, android_build_fingerprint, TEXT)                    \
+                    C(MACHINE, android_device_manufacturer, TEXT)              \
+                        C(MACHINE, android_sdk_version, INT64))                \
   X(METADATA, metadata,                                                        \
     C(METADATA, id, ROW) C(METADATA, name, TEXT) C(METADATA, key_type, TEXT)   \
         C(METADATA, int_value, INT64) C(METADATA, str_value, TEXT))            \
@@ -181,5 +189,9 @@ void st_storage_init(struct st_storage* s);
 /* Returns the id of a text in the string pool. */
 static inline st_string st_intern(struct st_storage* s, const char* text) {
   return st_string_of(&s->strings, text);
+}
+/* Returns the cell of a column machine_id: null for the host, machine 0. */
+static inline struct st_cell st_machine_cell(uint32_t machine) {
+  return machine ? st_int(machine) : ST_NULL;
 }
 void st_storage_free(struct st_storage* s);

@@ -166,7 +166,8 @@ static void parse_buddies(struct st_importer* m, int64_t ts,
     if (f.number != 3 || f.data || order >= 31)
       continue;
     uint32_t size =
-        (uint32_t)(((uint32_t)1 << order++) * (uint32_t)m->page_size) / 1024;
+        (uint32_t)(((uint32_t)1 << order++) * (uint32_t)m->machine->page_size) /
+        1024;
     struct st_fixed_track track = {
         .type = "buddyinfo",
         .name = name_of(m, "mem.buddyinfo[%.*s][%.*s][%u kB]", TEXT(node),
@@ -199,14 +200,14 @@ static void parse_disk(struct st_importer* m, int64_t ts, struct st_field f) {
       {"discard_amount", "discard_throughput"}};
   struct message stat = decode(f);
   struct st_field device = stat.fields[1];
-  uint32_t* index = st_map_at(&m->disks.by_name, text_of(m, device));
+  uint32_t* index = st_map_at(&m->machine->disks.by_name, text_of(m, device));
   bool is_first = !*index;
   if (is_first) {
-    *ST_PUSH(&m->disks.disks) = (struct st_disk){0};
-    *index = m->disks.disks.size;
+    *ST_PUSH(&m->machine->disks.disks) = (struct st_disk){0};
+    *index = m->machine->disks.disks.size;
   }
   double differences[MAX_FIELDS] = {0};
-  struct st_disk* disk = &m->disks.disks.data[*index - 1];
+  struct st_disk* disk = &m->machine->disks.disks.data[*index - 1];
   for (uint32_t i = 2; i < MAX_FIELDS; i++) {
     uint64_t value = stat.fields[i].value;
     differences[i] = (double)(int64_t)(value - (uint64_t)disk->values[i]);

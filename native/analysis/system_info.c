@@ -6,8 +6,12 @@
 enum {
   /* SystemInfo */
   SYSTEM_UTSNAME = 1,
+  SYSTEM_FINGERPRINT = 2,
+  SYSTEM_SDK_VERSION = 5,
   SYSTEM_PAGE_SIZE = 6,
   SYSTEM_TIMEZONE = 7,
+  SYSTEM_CPU_COUNT = 8,
+  SYSTEM_MANUFACTURER = 14,
   /* Utsname */
   UTSNAME_RELEASE = 3,
   UTSNAME_MACHINE = 4,
@@ -30,24 +34,34 @@ static void read_version(struct st_importer* m, struct st_field release) {
     if (at < release.size && release.data[at] != '.')
       break;
   }
-  m->ftrace.kernel = numbers[0] << 16 | numbers[1];
+  m->machine->kernel = numbers[0] << 16 | numbers[1];
+}
+
+/* Sets a column of the machine's row in the table machine. */
+static void set_machine(struct st_importer* m, uint32_t column,
+                        struct st_cell cell) {
+  st_table_set(&m->storage.tables[ST_MACHINE_TABLE], m->machine->cpus.machine,
+               column, cell);
 }
 
 static void read_utsname(struct st_importer* m, struct st_field utsname) {
   static const char* const kKeys[] = {NULL, "system_name", "system_version",
                                       "system_release", "system_machine"};
+  static const uint8_t kColumns[] = {0, ST_MACHINE_sysname, ST_MACHINE_version,
+                                     ST_MACHINE_release, ST_MACHINE_arch};
   struct st_decoder d;
   struct st_field f;
   st_decoder_init(&d, utsname.data, utsname.size);
   while (st_decoder_next(&d, &f)) {
     if (f.number < 1 || f.number > 4 || !f.data)
       continue;
-    st_add_metadata(m, kKeys[f.number], false, ST_NULL,
-                    st_string_add(&m->storage.strings, f.data, f.size));
+    st_string text = st_string_add(&m->storage.strings, f.data, f.size);
+    st_add_metadata(m, kKeys[f.number], false, ST_NULL, text);
+    set_machine(m, kColumns[f.number], st_text(text));
     if (f.number == UTSNAME_RELEASE)
       read_version(m, f);
     else if (f.number == UTSNAME_MACHINE)
-      m->ftrace.kinds.architecture = st_architecture_of(f.data, f.size);
+      m->machine->kinds.architecture = st_architecture_of(f.data, f.size);
   }
 }
 
@@ -55,7 +69,7 @@ void st_read_system_info(struct st_importer* m, const uint8_t* data,
                          size_t size) {
   struct st_decoder d;
   struct st_field f;
-  m->page_size = 4096;
+  m->machine->page_size = 4096;
   st_decoder_init(&d, data, size);
   while (st_decoder_next(&d, &f)) {
     if (f.number == SYSTEM_UTSNAME && f.data)
@@ -63,8 +77,18 @@ void st_read_system_info(struct st_importer* m, const uint8_t* data,
     else if (f.number == SYSTEM_TIMEZONE)
       st_add_metadata(m, "timezone_off_mins", false, st_int((int32_t)f.value),
                       0);
+    else if (f.number == SYSTEM_FINGERPRINT && f.data)
+      set_machine(m, ST_MACHINE_android_build_fingerprint,
+                  st_text(st_field_text(&m->storage, f)));
+    else if (f.number == SYSTEM_MANUFACTURER && f.data)
+      set_machine(m, ST_MACHINE_android_device_manufacturer,
+                  st_text(st_field_text(&m->storage, f)));
+    else if (f.number == SYSTEM_SDK_VERSION)
+      set_machine(m, ST_MACHINE_android_sdk_version, st_int((int64_t)f.value));
+    else if (f.number == SYSTEM_CPU_COUNT)
+      set_machine(m, ST_MACHINE_num_cpus, st_int((uint32_t)f.value));
     else if (f.number == SYSTEM_PAGE_SIZE && f.value)
-      m->page_size = (uint32_t)f.value;
+      m->machine->page_size = (uint32_t)f.value;
   }
 }
 
@@ -134,7 +158,7 @@ static uint32_t arm_arguments(struct st_importer* m, struct st_field id) {
 
 static void add_cpu(struct st_importer* m, const struct cpu_info* info,
                     uint32_t cluster) {
-  struct st_cpu* cpu = st_cpu_get(&m->cpus, info->number);
+  struct st_cpu* cpu = st_cpu_get(&m->machine->cpus, info->number);
   struct st_table* t = &m->storage.tables[ST_CPU_FREQ_TABLE];
   struct st_decoder d;
   struct st_field f;
@@ -151,7 +175,7 @@ static void add_cpu(struct st_importer* m, const struct cpu_info* info,
     else if (f.number == CPU_FREQUENCIES) {
       struct st_cell cells[ST_CPU_FREQ_COLUMNS] = {
           [ST_CPU_FREQ_id] = st_int(t->rows),
-          [ST_CPU_FREQ_ucpu] = st_int(info->number),
+          [ST_CPU_FREQ_ucpu] = st_int(st_ucpu(&m->machine->cpus, info->number)),
           [ST_CPU_FREQ_freq] = st_int((uint32_t)f.value),
       };
       st_table_add(t, cells);

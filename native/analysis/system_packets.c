@@ -132,8 +132,6 @@ static void parse_descriptor(struct st_importer* m, const struct st_event* e) {
     else if (f.number == ST_FIELD_TRACK_DESCRIPTOR_CHROME_THREAD && f.data)
       chrome_thread = f;
   }
-  const uint32_t* generation = st_event_tail(e);
-  m->tracks.file = st_sequences_file(&m->sequences, *generation);
   if (!st_tracks_find(&m->tracks, uuid))
     return;
   if (!st_tracks_resolve(&m->tracks, uuid)) {
@@ -235,7 +233,7 @@ static void store_tree_process(struct st_importer* m, struct tree_process* p) {
                  st_int((int64_t)p->uid / 100000));
   }
   int64_t start;
-  if (p->has_start && st_clocks_convert(&m->clocks, ST_CLOCK_BOOTTIME,
+  if (p->has_start && st_clocks_convert(&m->machine->clocks, ST_CLOCK_BOOTTIME,
                                         (int64_t)p->start, &start))
     st_process_set_start(processes, upid, start);
   if (p->has_kthread)

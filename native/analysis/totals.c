@@ -48,10 +48,25 @@ void st_increment_stat(struct st_importer* m, const char* name, int64_t index,
   st_set_stat(m, name, index, severity, source, (int64_t)sum);
 }
 
+/* Returns the counts of the kernels of all machines. */
+static struct st_kernel_counts kernel_counts(const struct st_importer* m) {
+  struct st_kernel_counts sum = {0};
+  for (uint32_t i = 0; i < m->machines.machines.size; i++) {
+    const struct st_kernel_counts* c =
+        &m->machines.machines.data[i]->kinds.counts;
+    sum.unknown_memory += c->unknown_memory;
+    sum.negative_sizes += c->negative_sizes;
+    sum.unknown_spaces += c->unknown_spaces;
+    sum.cut_writes += c->cut_writes;
+  }
+  return sum;
+}
+
 /* Adds the statistics that the importer has counted itself. */
 static void add_counts(struct st_importer* m) {
   const struct st_counts* c = &m->counts;
   const struct st_ftrace* f = &m->ftrace;
+  const struct st_kernel_counts k = kernel_counts(m);
   const struct {
     const char *name, *severity, *source;
     uint64_t value;
@@ -98,11 +113,11 @@ static void add_counts(struct st_importer* m) {
        f->before_start},
       {"ftrace_setup_errors", "info", "trace", f->setup_errors},
       {"systrace_parse_failure", "error", "analysis", f->atrace_errors},
-      {"mm_unknown_type", "error", "analysis", f->kinds.unknown_memory},
-      {"rss_stat_negative_size", "info", "analysis", f->kinds.negative_sizes},
+      {"mm_unknown_type", "error", "analysis", k.unknown_memory},
+      {"rss_stat_negative_size", "info", "analysis", k.negative_sizes},
       {"rss_stat_unknown_thread_for_mm_id", "info", "analysis",
-       f->kinds.unknown_spaces},
-      {"truncated_sys_write_duration", "info", "analysis", f->kinds.cut_writes},
+       k.unknown_spaces},
+      {"truncated_sys_write_duration", "info", "analysis", k.cut_writes},
       /* Perfetto has no names for the statistics below. */
       {"stretto_previous_packet_dropped", "data_loss", "trace",
        c->previous_packet_dropped},
@@ -279,7 +294,10 @@ void st_add_totals(struct st_importer* m) {
                                                                : "proto"));
   st_add_metadata(m, "trace_size_bytes", false, st_int((int64_t)m->fed_bytes),
                   0);
-  if (m->clocks.is_locked)
-    st_add_metadata(m, "trace_time_clock_id", false,
-                    st_int((int64_t)m->clocks.trace_clock), 0);
+  for (uint32_t i = m->machines.machines.size; i-- > 0;) {
+    const struct st_clocks* clocks = &m->machines.machines.data[i]->clocks;
+    if (clocks->is_locked)
+      st_add_metadata(m, "trace_time_clock_id", false,
+                      st_int((int64_t)clocks->trace_clock), 0);
+  }
 }

@@ -134,7 +134,7 @@ static uint32_t source_arguments(struct st_tracks* t,
   arg_text(t, "category", track->category);
   arg_text(t, "builtin_counter_type", track->builtin);
   arg_text(t, "y_axis_share_key", track->share_key);
-  if (st_map_get(&t->with_first, st_tracks_key(t, track->sequence)))
+  if (st_map_get(&t->with_first, st_tracks_key(t, t->sequence)))
     arg_int(t, "has_first_packet_on_sequence", ST_ARG_BOOL, 1);
   if (track->child_ordering)
     arg_text(t, "child_ordering",
@@ -152,6 +152,7 @@ static uint32_t add_row(struct st_tracks* t, const char* type, st_string name,
   cells[ST_TRACK_id] = st_int(table->rows);
   cells[ST_TRACK_type] = st_text(st_intern(t->storage, type));
   cells[ST_TRACK_name] = st_text(name);
+  cells[ST_TRACK_machine_id] = st_machine_cell(t->machine);
   if (!cells[ST_TRACK_event_type].valid)
     cells[ST_TRACK_event_type] = st_text(st_intern(t->storage, "slice"));
   if (scope == ST_SCOPE_THREAD)
@@ -203,8 +204,9 @@ static uint32_t add_single(struct st_tracks* t, struct st_track* track,
                  track->scope, track->owner, cells);
 }
 
-static uint64_t merge_key(const struct st_track* track, st_string name) {
-  uint64_t key = st_mix(track->parent ^ track->scope);
+static uint64_t merge_key(const struct st_tracks* t,
+                          const struct st_track* track, st_string name) {
+  uint64_t key = st_mix(st_tracks_key(t, track->parent) ^ track->scope);
   key = st_mix(key ^ ((uint64_t)track->owner << 8 | track->merge));
   if (track->merge == ST_MERGE_BY_KEY)
     return st_mix(
@@ -219,7 +221,7 @@ static struct st_track_group* group_of(struct st_tracks* t,
     if (!track->name)
       track->name = event_name;
     uint32_t* group =
-        st_map_at(&t->by_merge_key, merge_key(track, track->name));
+        st_map_at(&t->by_merge_key, merge_key(t, track, track->name));
     if (!*group) {
       *ST_PUSH(&t->groups) = (struct st_track_group){0};
       *group = t->groups.size;

@@ -24,7 +24,6 @@ enum st_merge { ST_MERGE_BY_NAME, ST_MERGE_NONE, ST_MERGE_BY_KEY };
 struct st_track {
   uint64_t uuid, parent;
   int64_t pid, tid;
-  uint32_t sequence;
   uint8_t kind, merge, child_ordering;
   bool is_counter, is_incremental, is_separate, has_rank, has_share_key;
   bool is_key_text;
@@ -75,17 +74,18 @@ struct st_tracks {
   struct st_storage* storage;
   struct st_arg_sets* arg_sets;
   struct st_processes* processes;
-  struct st_cpus* cpus; /* CPUs with tracks get rows. */
+  struct st_cpus* cpus; /* Of the machine.  CPUs with tracks get rows. */
   ST_ARRAY(struct st_track) tracks;
   ST_ARRAY(struct st_track_group) groups;
-  /* The number of the file of what is read or parsed: equal uuids in several
-   * files of an archive are different tracks. */
-  uint32_t file;
-  struct st_map by_uuid;       /* By file and uuid: index + 1. */
+  /* The numbers of the source and the machine of what is read or parsed: equal
+   * uuids in several sources are different tracks. */
+  uint32_t source, machine;
+  uint32_t sequence;           /* The id of the sequence of the parsed event. */
+  struct st_map by_uuid;       /* By source and uuid: index + 1. */
   struct st_map by_merge_key;  /* Group + 1. */
   struct st_map by_thread;     /* utid to row + 1, type thread_execution. */
   struct st_map by_dimensions; /* Type and dimensions to row + 1. */
-  struct st_map with_first;    /* By file and sequence: has its first packet. */
+  struct st_map with_first; /* By source and sequence: has its first packet. */
   struct st_arg_list arguments; /* Reused. */
   uint64_t errors;
 };
@@ -97,8 +97,7 @@ void st_tracks_init(struct st_tracks* t, struct st_storage* s,
                     struct st_arg_sets* sets, struct st_processes* p);
 /* Reads a TrackDescriptor.  Returns false if it is invalid or contradicts an
  * earlier one. */
-bool st_tracks_register(struct st_tracks* t, uint32_t sequence,
-                        const uint8_t* data, size_t size);
+bool st_tracks_register(struct st_tracks* t, const uint8_t* data, size_t size);
 /* Returns whether a ChromeThreadDescriptor says that the tid is one of a
  * sandbox, where several processes use the same. */
 bool st_tid_is_sandboxed(struct st_field chrome_thread);
@@ -106,9 +105,9 @@ bool st_tid_is_sandboxed(struct st_field chrome_thread);
 static inline int64_t st_sandboxed_tid(int64_t tid, int64_t pid) {
   return (int64_t)((uint64_t)pid << 32 | (uint64_t)tid);
 }
-/* Returns the key of a track or sequence of the file. */
+/* Returns the key of a track or sequence of the source. */
 static inline uint64_t st_tracks_key(const struct st_tracks* t, uint64_t id) {
-  return t->file ? id ^ st_mix(t->file) : id;
+  return st_owned_key(id, t->source);
 }
 /* Returns a registered track; NULL if the uuid has no descriptor. */
 struct st_track* st_tracks_find(struct st_tracks* t, uint64_t uuid);

@@ -46,6 +46,7 @@ static uint32_t add_row(struct st_tracks* t, const struct st_fixed_track* f,
       [ST_TRACK_event_type] =
           st_text(st_intern(s, f->is_counter ? "counter" : "slice")),
       [ST_TRACK_track_group_id] = group,
+      [ST_TRACK_machine_id] = st_machine_cell(t->machine),
       [ST_TRACK_utid] = owner(f, "utid"),
       [ST_TRACK_upid] = owner(f, "upid"),
   };
@@ -64,14 +65,15 @@ uint32_t st_tracks_fixed_row(struct st_tracks* t,
                              const struct st_fixed_track* f) {
   uint32_t set = dimension_set(t, f, NULL);
   uint64_t key = (uint64_t)st_intern(t->storage, f->type) << 32 | set;
-  uint32_t* row = st_map_at(&t->by_dimensions, key);
+  uint32_t* row = st_map_at(&t->by_dimensions, st_owned_key(key, t->machine));
   if (!*row)
     *row = add_row(t, f, set, ST_NULL) + 1;
   return *row - 1;
 }
 
 static uint64_t group_key(struct st_tracks* t, const struct st_fixed_track* f) {
-  uint64_t key = st_mix(st_intern(t->storage, f->type) + 1);
+  uint64_t key = st_mix(
+      st_owned_key((uint64_t)st_intern(t->storage, f->type) + 1, t->machine));
   for (uint32_t i = 0; i < DIMENSIONS && f->dimensions[i].key; i++) {
     const struct st_dimension* d = &f->dimensions[i];
     key =

@@ -228,9 +228,8 @@ static bool is_valid(const struct st_track* track) {
   return track->uuid || !track->parent;
 }
 
-bool st_tracks_register(struct st_tracks* t, uint32_t sequence,
-                        const uint8_t* data, size_t size) {
-  struct st_track track = {.sequence = sequence};
+bool st_tracks_register(struct st_tracks* t, const uint8_t* data, size_t size) {
+  struct st_track track = {0};
   struct st_decoder d;
   struct st_field f;
   if (!has_uuid(data, size))

@@ -38,7 +38,7 @@ static void counter_of_a_thread_belongs_to_its_process(void) {
 static void write_ends_before_a_slice_of_the_program(void) {
   struct st_importer* m = st_importer_new();
   struct message call = {0}, text = {0};
-  m->ftrace.kinds.architecture = ST_ARCH_X86_64;
+  m->machine->kinds.architecture = ST_ARCH_X86_64;
   add_number(&call, 1, 1);
   feed_event(m, 10, 7, SYS_ENTER, &call);
   add_text(&text, 2, "B|7|x");

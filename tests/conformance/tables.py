@@ -32,6 +32,7 @@ BY_ID = (
     "process",
     "flow",
     "clock_snapshot",
+    "machine",
     "__intrinsic_sched_slice",
     "__intrinsic_thread_state",
     "spurious_sched_wakeup",

@@ -29,7 +29,6 @@ REFUSED = {
     "no module stacks.cpu_profiling": "profiles are not imported",
     "no module linux.perf.samples": "profiles are not imported",
     "no module linux.cpu.utilization": "not written",
-    "no table machine": "machines are not imported",
     "graph_reachable_dfs": "not written",
 }
 """Why some queries of the list are refused, by a part of the error's message."""

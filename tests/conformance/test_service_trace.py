@@ -10,6 +10,7 @@ from stretto.protos.config import TraceConfig
 from stretto.protos.trace import TracePacket, TrackEvent
 from stretto.service.output import packet_encoder as encode
 from stretto.testing.chunk_builder import ChunkBuilder
+from tests.conformance.tables import compare
 from tests.support.service_setup import Setup, make_config
 
 
@@ -162,6 +163,8 @@ def test_trace_with_triggers_and_a_remote_machine_is_valid(oracle):
     )  # 31 events, and the slice that the trace processor makes for the trigger
     assert processor.query("select count(*) from slice where name = 'now'") == [(1,)]
     assert processor.query("select count(*) from machine") == [(2,)]
+    different = [str(result) for result in compare(consumer.data) if not result.is_equal]
+    assert not different, "\n".join(different)
 
 
 def test_snapshot_of_a_running_session_is_a_valid_trace(setup, oracle):

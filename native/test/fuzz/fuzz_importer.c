@@ -84,9 +84,9 @@ static struct message any_bundle(struct input* in) {
 }
 
 static struct message any_packet(struct input* in) {
-  static const uint32_t kFields[] = {117, 120, 122, 11, 60, 6,  12, 59, 2,
-                                     9,   45,  69,  35, 1,  1,  7,  34, 67,
-                                     12,  66,  37,  54, 61, 68, 44, 72, 5};
+  static const uint32_t kFields[] = {117, 120, 122, 11, 60, 6,  12, 59, 2,  9,
+                                     45,  69,  35,  1,  1,  7,  34, 67, 12, 66,
+                                     37,  54,  61,  68, 44, 72, 5,  107};
   struct message packet = begin_packet(next(in) % 4, number(in));
   uint32_t field = kFields[next(in) % (sizeof kFields / sizeof *kFields)];
   uint8_t flags = next(in);
@@ -98,6 +98,8 @@ static struct message any_packet(struct input* in) {
     add_number(&packet, ST_FIELD_TRACE_PACKET_TIMESTAMP_CLOCK_ID,
                flags & 8 ? 64 : 3);
   add_number(&packet, ST_FIELD_TRACE_PACKET_SEQUENCE_FLAGS, flags & 3);
+  if (flags & 32)
+    add_number(&packet, ST_FIELD_TRACE_PACKET_MACHINE_ID, number(in));
   if (field == 11 && flags & 16)
     add_number(&content, ST_FIELD_TRACK_EVENT_TYPE, 1 + flags / 32 % 4);
   if (field == 11 || field == 60)
@@ -136,6 +138,8 @@ static void finish(struct st_importer* m) {
   check_references(m, ST_COUNTER_TABLE, ST_COUNTER_track_id, ST_TRACK_TABLE);
   check_references(m, ST_TRACK_TABLE, ST_TRACK_utid, ST_THREAD_TABLE);
   check_references(m, ST_THREAD_TABLE, ST_THREAD_upid, ST_PROCESS_TABLE);
+  check_references(m, ST_THREAD_TABLE, ST_THREAD_machine_id, ST_MACHINE_TABLE);
+  check_references(m, ST_TRACK_TABLE, ST_TRACK_machine_id, ST_MACHINE_TABLE);
   check_references(m, ST_SCHED_TABLE, ST_SCHED_utid, ST_THREAD_TABLE);
   check_references(m, ST_STATE_TABLE, ST_STATE_utid, ST_THREAD_TABLE);
   check_references(m, ST_STATE_TABLE, ST_STATE_waker_id, ST_STATE_TABLE);
