@@ -391,16 +391,20 @@ void st_parse_event(struct st_importer* m, const struct st_event* e) {
                               .passthrough = ST_NO_ROW};
   m->tracks.sequence = st_sequences_id(&m->sequences, e->generation);
   read_event(m, &p);
-  if (p.type > TYPE(COUNTER)) {
-    m->counts.unread_events++;
-    return;
-  }
   if (!find_owner(m, &p) || !st_legacy_find_owner(&p)) {
     m->counts.parser_errors++;
     return;
   }
   add_legacy_counters(m, &p);
   add_extra_counters(m, &p);
+  if (p.type > TYPE(COUNTER)) {
+    /* The trace processor keeps such events of threads as raw events. */
+    if (p.utid == ST_NO_ROW)
+      m->counts.parser_errors++;
+    else
+      m->counts.unread_events++;
+    return;
+  }
   if (p.type)
     st_event_find_row(m, &p, use_of(&p));
   switch (p.type) {

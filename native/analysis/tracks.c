@@ -134,7 +134,7 @@ static uint32_t source_arguments(struct st_tracks* t,
   arg_text(t, "category", track->category);
   arg_text(t, "builtin_counter_type", track->builtin);
   arg_text(t, "y_axis_share_key", track->share_key);
-  if (st_map_get(&t->with_first, st_tracks_key(t, t->sequence)))
+  if (track->uuid && st_map_get(&t->with_first, st_tracks_key(t, t->sequence)))
     arg_int(t, "has_first_packet_on_sequence", ST_ARG_BOOL, 1);
   if (track->child_ordering)
     arg_text(t, "child_ordering",

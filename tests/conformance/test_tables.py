@@ -202,6 +202,18 @@ PROCESSES = THREAD + (
 )
 
 
+FIRST = "".join(
+    f"packet {{ trusted_packet_sequence_id: {sequence} timestamp: {sequence} sequence_flags: 1 "
+    f"first_packet_on_sequence: {first} track_event {{ type: TYPE_INSTANT name: 'e' {track} }} }}\n"
+    for sequence, first, track in (
+        (3, "true", ""),
+        (4, "false", "track_uuid: 1"),
+        (5, "true", "track_uuid: 2"),
+        (6, "true", "track_uuid: 1"),
+    )
+)
+"""Tracks without descriptors: whether the sequence of their first event is complete."""
+UNKNOWN = THREAD + event(10, "STATE") + event(20, "STATE", track=99) + event(30, "STATE", track=0)
 LOGS = (
     """
 packet { trusted_packet_sequence_id: 2 sequence_flags: 1 timestamp: 20
@@ -243,6 +255,8 @@ def check(trace: bytes) -> None:
         pytest.param(STATE, id="state"),
         pytest.param(PROCESSES, id="processes"),
         pytest.param(LOGS, id="logs"),
+        pytest.param(FIRST, id="first packets"),
+        pytest.param(UNKNOWN, id="events of unknown types"),
     ],
 )
 def test_tables_of_packets_written_by_hand_are_equal(text: str, oracle: type[Oracle]) -> None:
