@@ -183,7 +183,10 @@ void st_sequence_declare_track(struct st_sequence* s,
   if (track->parent)
     st_sequence_declare_track(s, track->parent);
   uint8_t head[24];
-  uint8_t* p = st_trace_packet_put_sequence_flags(head, SEQ_NEEDS_STATE);
+  /* A reader takes the last description of a track.  Without a time it would
+   * take one of another sequence for later, because that is read later. */
+  uint8_t* p = st_trace_packet_put_timestamp(head, 0); /* the last event's */
+  p = st_trace_packet_put_sequence_flags(p, SEQ_NEEDS_STATE);
   p = st_trace_packet_put_track_descriptor_size(p, track->descriptor_size);
   struct st_iovec pieces[] = {{head, (size_t)(p - head)},
                               {track->descriptor, track->descriptor_size}};

@@ -945,6 +945,14 @@ def start_instance(
 def stop_instance(slot: int) -> None: ...
 def clear_instance(slot: int) -> None: ...
 def flush_instance(slot: int) -> None: ...
+def renamed_threads(slot: int) -> list[bytes]:
+    """Return the encoded TrackDescriptors of threads that got another name after their description.
+
+    Args:
+        slot: The slot of the session that ends. Threads that have ended are returned once for each
+            slot that ran when they ended.
+    """
+
 def instance_counts(slot: int) -> tuple[int, int]:
     """Return (events written, events lost) of a session's slot, since the session started."""
 

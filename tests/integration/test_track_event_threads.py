@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import ctypes
 import subprocess
 import sys
 import textwrap
@@ -16,6 +17,7 @@ import stretto
 from tests.support.polling import wait_until
 from tests.support.recorded_events import BEGIN, END, INSTANT, descriptors_of, record
 
+PR_SET_NAME = 15
 CATEGORY = stretto.Category("test.threads")
 
 
@@ -79,6 +81,52 @@ def test_thread_renamed_during_a_session_has_its_last_name():
         in_thread(work, name="first")
     assert thread_name(recorded, recorded.one("before")) == "second"
     assert b"first" in recorded.trace
+
+
+def rename_in_python():
+    threading.current_thread().name = "second"
+
+
+def rename_in_kernel():
+    ctypes.CDLL(None).prctl(PR_SET_NAME, b"second", 0, 0, 0)
+
+
+@pytest.mark.parametrize("rename", [rename_in_python, rename_in_kernel])
+def test_thread_renamed_after_its_last_event_has_its_last_name(rename):
+    renamed, end = threading.Event(), threading.Event()
+
+    def work(name):
+        CATEGORY.instant(name)
+        rename()
+        renamed.set()
+        assert end.wait(10)
+
+    with record() as recorded:
+        end.set()
+        in_thread(lambda: work("ended"), name="first")
+        end.clear()
+        renamed.clear()
+        running = threading.Thread(target=work, args=("running",), name="first")
+        running.start()
+        assert renamed.wait(10)
+    end.set()
+    running.join()
+    assert thread_name(recorded, recorded.one("ended")) == "second"
+    assert thread_name(recorded, recorded.one("running")) == "second"
+    with record() as later:
+        CATEGORY.instant("main")
+    assert b"second" not in later.trace
+
+
+def test_thread_renamed_in_python_after_the_kernel_has_the_later_name():
+    def work():
+        CATEGORY.instant("x")
+        rename_in_kernel()
+        threading.current_thread().name = "third"
+
+    with record() as recorded:
+        in_thread(work, name="first")
+    assert thread_name(recorded, recorded.one("x")) == "third"
 
 
 def test_thread_whose_class_computes_the_name_has_its_last_name():

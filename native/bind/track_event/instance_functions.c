@@ -9,6 +9,7 @@
 #include "bind/data_path/arbiter.h"
 #include "bind/track_event/open_begins.h"
 #include "bind/track_event/process_track.h"
+#include "bind/track_event/thread_renames.h"
 #include "bind/track_event/thread_state.h"
 #include "core/session_slots.h"
 
@@ -93,6 +94,7 @@ static PyObject* after_fork_in_child(PyObject* Py_UNUSED(module),
     arbiters[slot] = st_slot_stop(slot);
   st_process_track_forget();
   thread_states_after_fork();
+  thread_renames_forget();
   for (int slot = 0; slot < MAX_INSTANCES; slot++)
     Py_XDECREF(arbiters[slot]);
   Py_RETURN_NONE;

@@ -1,5 +1,6 @@
 #include "bind/track_event/thread_state.h"
 
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -18,6 +19,13 @@ static _Thread_local bool making;
 static PyObject* describe_thread_hook;
 /* A list: while it has entries, the hook is called. */
 static PyObject* called_soon;
+
+/* Called with each new state, on its thread; NULL before it is set. */
+static void (*watch)(struct thread_state* t);
+
+void thread_states_set_watch(void (*function)(struct thread_state* t)) {
+  watch = function;
+}
 
 void thread_state_set_hook(PyObject* describe_thread, PyObject* soon) {
   Py_XSETREF(describe_thread_hook, Py_XNewRef(describe_thread));
@@ -121,6 +129,7 @@ static bool use_description(struct thread_state* t, PyObject* description) {
   t->name = Py_NewRef(name);
   discard_later(t, t->thread);
   t->thread = Py_NewRef(thread);
+  prctl(PR_GET_NAME, t->kernel_name);
   return true;
 }
 
@@ -134,6 +143,7 @@ static bool describe_plainly(struct thread_state* t) {
                                .parent = &st_process_track};
   t->track.descriptor_size = describe_thread((uint64_t)syscall(SYS_gettid),
                                              t->descriptor, &t->track.uuid);
+  prctl(PR_GET_NAME, t->kernel_name);
   return true;
 }
 
@@ -164,6 +174,8 @@ static struct thread_state* make_thread_state(void) {
   }
   st_thread_list_add(&states, &t->record, 0);
   st_thread_list_claim(&t->record);
+  if (watch)
+    watch(t);
   return t;
 }
 
@@ -323,6 +335,14 @@ void thread_states_flush(int slot) {
 }
 void thread_states_give_back(int slot) {
   for_each(slot, give_back);
+}
+
+void thread_states_visit(void (*visit)(struct thread_state* t, void* context),
+                         void* context) {
+  for (struct st_thread_record* r = states.first; r; r = r->next) {
+    if (!r->ended && !r->lost)
+      visit((struct thread_state*)r, context);
+  }
 }
 
 void thread_states_count(int slot, uint64_t* written, uint64_t* lost) {

@@ -25,7 +25,11 @@
 #include "core/session_slots.h"
 #include "core/thread_list.h"
 
-enum { MAX_DISCARDED = 64, TASK_TRACKS = 32 };
+enum {
+  MAX_DISCARDED = 64,
+  TASK_TRACKS = 32,
+  ST_KERNEL_NAME = 16, /* The size of a thread's name in the kernel. */
+};
 
 /* A cached task track.  The cache is direct-mapped by the task's address.  A
  * new task at the same address has another weak reference. */
@@ -43,6 +47,8 @@ struct thread_state {
   /* A weak reference to the Thread object if the attribute `_name` of that
    * object is the thread's name; else None.  NULL before the hook has run. */
   PyObject* thread;
+  /* The thread's name in the kernel when it was described. */
+  char kernel_name[ST_KERNEL_NAME];
   /* The track of the asyncio task that the thread is running, or NULL. */
   TrackObject* task_track;
   struct task_track tasks[TASK_TRACKS];
@@ -104,6 +110,9 @@ void thread_state_refresh_name(struct thread_state* t, uint32_t mask);
  * list `soon` has entries, the hook is called even if the name is unchanged. */
 void thread_state_set_hook(PyObject* describe_thread, PyObject* soon);
 
+/* Sets the function that is called with each new state, on its thread. */
+void thread_states_set_watch(void (*function)(struct thread_state* t));
+
 /* Drops the references that discard_later() has stored.  May run Python
  * code. */
 void thread_state_release_discarded(struct thread_state* t);
@@ -128,6 +137,9 @@ void thread_states_flush(int slot);
 /* Gives back the chunks of all threads that are not writing to the slot. */
 void thread_states_give_back(int slot);
 void thread_states_count(int slot, uint64_t* written, uint64_t* lost);
+/* Calls `visit` for the state of each thread that has not ended. */
+void thread_states_visit(void (*visit)(struct thread_state* t, void* context),
+                         void* context);
 /* Frees the states of threads that have ended. */
 void thread_states_reap(void);
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from stretto.protos.config import DataSourceConfig, DataSourceDescriptor, TrackEventConfig
 
 _TIMESTAMP = 8  # The field number of TracePacket.timestamp.
+_TRACK_DESCRIPTOR = 60  # The field number of TracePacket.track_descriptor.
 _TRACK_EVENT_DESCRIPTOR = 6  # A field number of DataSourceDescriptor.
 _AVAILABLE_CATEGORIES = 1  # The field number of TrackEventDescriptor.available_categories.
 _POLICIES = {1: _native.DROP, 2: _native.STALL_THEN_DROP, 3: _native.STALL_THEN_DROP}
@@ -133,6 +134,7 @@ class TrackEventSource(DataSource):
             slots.disable(slot)
             _native.stop_instance(slot)
             self.name_process()  # Meanwhile `linux.process_stats` may have renamed it.
+            self._name_threads(slot)
             written, lost = _native.instance_counts(slot)
         self.counts[0] += written
         self.counts[1] += lost
@@ -143,6 +145,12 @@ class TrackEventSource(DataSource):
             return
         time = wire.varint_field(_TIMESTAMP, _native.boottime_ns())
         self.write(time + process.process_tree(self._parent_pid))
+
+    def _name_threads(self, slot: int) -> None:
+        """Write the last names of threads that were renamed after their first event."""
+        time = wire.varint_field(_TIMESTAMP, _native.boottime_ns())
+        for descriptor in _native.renamed_threads(slot):
+            self.write(time + wire.bytes_field(_TRACK_DESCRIPTOR, descriptor))
 
     def on_flush(self) -> None:
         if self.slot is not None:
