@@ -5,9 +5,11 @@
 #define BUNDLE(name) ST_FIELD_FTRACE_EVENT_BUNDLE_##name
 #define COMPACT(name) ST_FIELD_FTRACE_EVENT_BUNDLE_COMPACT_SCHED_##name
 
-/* The fields that every FtraceEvent has, and the offset of the kernel's
- * flags. */
-enum { EVENT_TIMESTAMP = 1, EVENT_PID = 2, FLAGS_OFFSET = 2 };
+/* The offset of the kernel's flags in an event. */
+enum { FLAGS_OFFSET = 2 };
+
+/* In how many slots a name is looked for. */
+enum { NAME_PROBES = 4 };
 
 static const uint8_t kColumnFields[ST_COMPACT_COLUMNS] = {
     COMPACT(SWITCH_TIMESTAMP),
@@ -21,98 +23,6 @@ static const uint8_t kColumnFields[ST_COMPACT_COLUMNS] = {
     COMPACT(WAKING_PRIO),
     COMPACT(WAKING_COMM_INDEX),
     COMPACT(WAKING_COMMON_FLAGS)};
-
-bool st_ftrace_event_is_valid(const struct st_ftrace_event* event) {
-  for (uint32_t i = 0; i < event->field_count; i++) {
-    const struct st_ftrace_field* f = &event->fields[i];
-    bool is_number =
-        f->kind <= ST_FTRACE_UNSIGNED || f->kind == ST_FTRACE_DEVICE;
-    if (f->kind >= ST_FTRACE_KINDS ||
-        (is_number && f->size != 1 && f->size != 2 && f->size != 4 &&
-         f->size != 8))
-      return false;
-  }
-  if (event->form <= ST_FTRACE_PLAIN)
-    return true;
-  const struct st_ftrace_field* f = event->fields;
-  return event->form <= ST_FTRACE_COMPACT_WAKING && event->field_count == 4 &&
-         f[0].kind == ST_FTRACE_SIGNED && f[1].kind == ST_FTRACE_SIGNED &&
-         f[2].kind == ST_FTRACE_SIGNED && f[3].kind == ST_FTRACE_CHARS &&
-         f[3].size == ST_COMM_SIZE;
-}
-
-/* --- fields */
-
-static uint64_t read_unsigned(const uint8_t* p, size_t size) {
-  uint64_t value = 0;
-  memcpy(&value, p, size);
-  return value;
-}
-
-static int64_t read_signed(const uint8_t* p, size_t size) {
-  unsigned shift = 64 - 8 * (unsigned)size;
-  return (int64_t)(read_unsigned(p, size) << shift) >> shift;
-}
-
-/* Converts a device number from the kernel's form, 12 bits major above 20 bits
- * minor, to that of user space, which splits the minor number. */
-static uint64_t user_device(uint64_t device) {
-  uint64_t major = device >> 20 & 0xFFF, minor = device & 0xFFFFF;
-  return (minor & 0xFF) | major << 8 | (minor & ~(uint64_t)0xFF) << 12;
-}
-
-static void append_string(struct st_message* m, uint32_t number,
-                          const uint8_t* text, size_t size) {
-  st_message_append_bytes(m, number, text, strnlen((const char*)text, size));
-}
-
-/* Appends the string or bytes that a __data_loc field refers to. */
-static void append_location(struct st_message* m,
-                            const struct st_ftrace_field* f,
-                            const struct st_ftrace_record* r) {
-  uint32_t location;
-  if (f->size != sizeof location)
-    return;
-  memcpy(&location, r->data + f->offset, sizeof location);
-  size_t offset = location & 0xFFFF, size = location >> 16;
-  if (offset > r->size || size > r->size - offset)
-    return;
-  if (f->kind == ST_FTRACE_LOC_BYTES)
-    st_message_append_bytes(m, f->number, r->data + offset, size);
-  else
-    append_string(m, f->number, r->data + offset, size);
-}
-
-static void append_field(struct st_message* m, const struct st_ftrace_field* f,
-                         const struct st_ftrace_record* r) {
-  if (f->offset > r->size || f->size > r->size - f->offset)
-    return;
-  const uint8_t* p = r->data + f->offset;
-  switch (f->kind) {
-    case ST_FTRACE_SIGNED:
-      st_message_append_varint(m, f->number, (uint64_t)read_signed(p, f->size));
-      break;
-    case ST_FTRACE_UNSIGNED:
-      st_message_append_varint(m, f->number, read_unsigned(p, f->size));
-      break;
-    case ST_FTRACE_DEVICE:
-      st_message_append_varint(m, f->number,
-                               user_device(read_unsigned(p, f->size)));
-      break;
-    case ST_FTRACE_CHARS:
-      append_string(m, f->number, p, f->size);
-      break;
-    case ST_FTRACE_REST:
-      append_string(m, f->number, p, r->size - f->offset);
-      break;
-    case ST_FTRACE_U64_ARRAY:
-      for (size_t i = 0; i + 8 <= f->size; i += 8)
-        st_message_append_varint(m, f->number, read_unsigned(p + i, 8));
-      break;
-    default:
-      append_location(m, f, r);
-  }
-}
 
 /* --- plain events */
 
@@ -135,62 +45,87 @@ static bool describe(struct st_ftrace_bundle* b,
 static void add_plain(struct st_ftrace_bundle* b,
                       const struct st_ftrace_event* event,
                       const struct st_ftrace_record* r) {
-  if (event->descriptor && !describe(b, event, st_ftrace_event_id(r)))
-    return;
-  struct st_message outer, inner;
-  st_message_begin_nested(b->root, &outer, BUNDLE(EVENT));
-  st_message_append_varint(&outer, EVENT_TIMESTAMP, r->time);
-  st_message_append_varint(&outer, EVENT_PID, (uint32_t)st_ftrace_event_pid(r));
-  st_message_begin_nested(&outer, &inner, event->number);
-  for (uint32_t i = 0; i < event->field_count; i++)
-    append_field(&inner, &event->fields[i], r);
-  st_message_finalize(&inner);
-  st_message_finalize(&outer);
+  if (!event->descriptor || describe(b, event, st_ftrace_event_id(r)))
+    st_ftrace_append_event(b->root, event, r);
 }
 
 /* --- compact events */
+
+static uint32_t add_name(struct st_ftrace_bundle* b, const char* name) {
+  if (b->name_count == ST_FTRACE_MAX_NAMES)
+    return 0;
+  memcpy(b->names[b->name_count], name, ST_COMM_SIZE);
+  return b->name_count++;
+}
+
+static bool is_name(const struct st_ftrace_bundle* b, uint32_t index,
+                    const char* name) {
+  return memcmp(b->names[index], name, ST_COMM_SIZE) == 0;
+}
+
+/* Returns the index of a name that has no slot. */
+static uint32_t search_name(struct st_ftrace_bundle* b, const char* name) {
+  for (uint32_t i = 0; i < b->name_count; i++) {
+    if (is_name(b, i, name))
+      return i;
+  }
+  return add_name(b, name);
+}
 
 static uint32_t name_index(struct st_ftrace_bundle* b, const char* name) {
   uint64_t halves[2];
   memcpy(halves, name, sizeof halves);
   uint64_t hash = (halves[0] ^ halves[1] * 31) * 0x9E3779B97F4A7C15u;
-  uint16_t* slot = &b->slots[hash >> 56];
-  if (*slot && memcmp(b->names[*slot - 1], name, ST_COMM_SIZE) == 0)
-    return *slot - 1u;
-  uint32_t index = 0;
-  while (index < b->name_count &&
-         memcmp(b->names[index], name, ST_COMM_SIZE) != 0)
-    index++;
-  if (index == ST_FTRACE_MAX_NAMES)
-    return 0;
-  if (index == b->name_count)
-    memcpy(b->names[b->name_count++], name, ST_COMM_SIZE);
-  *slot = (uint16_t)(index + 1);
-  return index;
+  for (uint32_t i = 0; i < NAME_PROBES; i++) {
+    uint16_t* slot = &b->slots[((hash >> 56) + i) % ST_FTRACE_NAME_SLOTS];
+    if (!*slot) {
+      uint32_t index = add_name(b, name);
+      *slot = (uint16_t)(index + 1);
+      return index;
+    }
+    if (is_name(b, *slot - 1u, name))
+      return *slot - 1u;
+  }
+  return search_name(b, name);
 }
 
-static void add_column(struct st_ftrace_bundle* b,
-                       enum st_compact_column column, uint64_t value) {
-  st_packed_add_varint(&b->columns[column], value);
+/* Writes a varint.  The sizes of times and ids vary too much for the processor
+ * to predict, so those below 1 << 28 are written without a branch: their four
+ * groups of 7 bits are spread to the bytes of a word.  Writes up to 10 bytes. */
+static inline uint8_t* put_number(uint8_t* p, uint64_t value) {
+  if (value >> 28)
+    return st_put_varint(p, value);
+  uint32_t bytes = (uint32_t)value, more = 0x00808080;
+  unsigned size = (unsigned)st_varint_size(value);
+  bytes = (bytes & 0x00003FFF) | (bytes & 0x0FFFC000) << 2;
+  bytes = (bytes & 0x007F007F) | (bytes & 0x3F803F80) << 1;
+  bytes |= more & ((1u << 8 * (size - 1)) - 1);
+  memcpy(p, &bytes, sizeof bytes);
+  return p + size;
+}
+
+static int64_t read_field(const struct st_ftrace_field* f,
+                          const struct st_ftrace_record* r) {
+  return st_ftrace_signed(r->data + f->offset, f->size);
 }
 
 /* Adds a row to the columns from `first` on: the time, three numbers, and the
  * name.  Returns false if the record is too short. */
-static bool add_row(struct st_ftrace_bundle* b,
-                    const struct st_ftrace_event* event,
-                    const struct st_ftrace_record* r,
-                    enum st_compact_column first, uint64_t* time) {
+static inline bool add_row(struct st_ftrace_bundle* b,
+                           const struct st_ftrace_event* event,
+                           const struct st_ftrace_record* r,
+                           enum st_compact_column first, uint64_t* time) {
   const struct st_ftrace_field* f = event->fields;
   for (int i = 0; i < 4; i++) {
     if ((size_t)f[i].offset + f[i].size > r->size)
       return false;
   }
-  add_column(b, first, r->time - *time);
+  uint8_t** at = &b->at[first];
+  at[0] = put_number(at[0], r->time - *time);
   *time = r->time;
   for (int i = 0; i < 3; i++)
-    add_column(b, first + 1 + i,
-               (uint64_t)read_signed(r->data + f[i].offset, f[i].size));
-  add_column(b, first + 4, name_index(b, (const char*)r->data + f[3].offset));
+    at[i + 1] = put_number(at[i + 1], (uint64_t)read_field(&f[i], r));
+  at[4] = put_number(at[4], name_index(b, (const char*)r->data + f[3].offset));
   return true;
 }
 
@@ -201,8 +136,29 @@ static bool add_compact(struct st_ftrace_bundle* b,
     return add_row(b, event, r, ST_SWITCH_TIMESTAMP, &b->switch_time);
   if (!add_row(b, event, r, ST_WAKING_TIMESTAMP, &b->waking_time))
     return false;
-  add_column(b, ST_WAKING_FLAGS, r->data[FLAGS_OFFSET]);
+  b->at[ST_WAKING_FLAGS] =
+      put_number(b->at[ST_WAKING_FLAGS], r->data[FLAGS_OFFSET]);
   return true;
+}
+
+/* Makes room in each column for the rows of one page.  The record of a row has
+ * at least a header of 4 bytes, and a name.  Returns false when out of memory. */
+static bool begin_rows(struct st_ftrace_bundle* b, size_t page_size) {
+  size_t rows = page_size / (4 + ST_COMM_SIZE) + 1;
+  size_t room = rows * ST_MAX_VARINT;
+  for (int i = 0; i < ST_COMPACT_COLUMNS; i++) {
+    struct st_packed* column = &b->columns[i];
+    if ((size_t)(column->end - column->cur) < room &&
+        !st_packed_grow(column, room))
+      return false;
+    b->at[i] = column->cur;
+  }
+  return true;
+}
+
+static void end_rows(struct st_ftrace_bundle* b) {
+  for (int i = 0; i < ST_COMPACT_COLUMNS; i++)
+    b->columns[i].cur = b->at[i];
 }
 
 static void write_compact(struct st_ftrace_bundle* b) {
@@ -211,8 +167,8 @@ static void write_compact(struct st_ftrace_bundle* b) {
   struct st_message compact;
   st_message_begin_nested(b->root, &compact, BUNDLE(COMPACT_SCHED));
   for (uint32_t i = 0; i < b->name_count; i++)
-    append_string(&compact, COMPACT(INTERN_TABLE), (uint8_t*)b->names[i],
-                  ST_COMM_SIZE);
+    st_message_append_bytes(&compact, COMPACT(INTERN_TABLE), b->names[i],
+                            strnlen(b->names[i], ST_COMM_SIZE));
   for (int i = 0; i < ST_COMPACT_COLUMNS; i++) {
     if (st_packed_size(&b->columns[i]))
       st_message_append_packed(&compact, kColumnFields[i], &b->columns[i]);
@@ -269,6 +225,10 @@ void st_ftrace_bundle_add_page(struct st_ftrace_bundle* b, const uint8_t* data,
   struct st_ftrace_record r;
   st_ftrace_page_open(&page, data, size);
   uint64_t page_time = page.time;
+  if (!begin_rows(b, size)) {
+    st_ftrace_bundle_add_error(b, page_time, ST_FTRACE_READ_ERROR);
+    return;
+  }
   while (st_ftrace_page_next(&page, &r)) {
     uint16_t id = st_ftrace_event_id(&r);
     const struct st_ftrace_event* event =
@@ -281,6 +241,7 @@ void st_ftrace_bundle_add_page(struct st_ftrace_bundle* b, const uint8_t* data,
     else if (!add_compact(b, event, &r))
       st_ftrace_bundle_add_error(b, page_time, ST_FTRACE_SHORT_COMPACT);
   }
+  end_rows(b);
   if (page.status != ST_FTRACE_OK)
     st_ftrace_bundle_add_error(b, page_time, page.status);
 }

@@ -18,68 +18,9 @@
 
 #include "core/message.h"
 #include "core/packed.h"
-#include "probes/ftrace_page.h"
-
-/* The conversion of a field of a kernel event. */
-enum st_ftrace_kind {
-  ST_FTRACE_SIGNED,
-  ST_FTRACE_UNSIGNED,
-  /* A string in an array of bytes, up to a NUL. */
-  ST_FTRACE_CHARS,
-  /* A string up to a NUL or to the end of the record. */
-  ST_FTRACE_REST,
-  /* A string, or bytes, anywhere in the record.  The field (__data_loc) has the
-   * offset in the low 16 bits, and the size in the high 16 bits. */
-  ST_FTRACE_LOC_STRING,
-  ST_FTRACE_LOC_BYTES,
-  /* An array of unsigned numbers of 8 bytes. */
-  ST_FTRACE_U64_ARRAY,
-  /* A device number in the kernel's form, with 20 bits for the minor number. */
-  ST_FTRACE_DEVICE,
-  ST_FTRACE_KINDS
-};
-
-/* `number` is the field of the message; `offset` and `size` are bytes in the
- * record. */
-struct st_ftrace_field {
-  uint32_t number;
-  uint16_t offset, size;
-  uint8_t kind;
-};
-
-enum st_ftrace_form {
-  ST_FTRACE_LEFT_OUT,
-  ST_FTRACE_PLAIN,
-  /* Has the fields prev_state, next_pid, next_prio and next_comm. */
-  ST_FTRACE_COMPACT_SWITCH,
-  /* Has the fields pid, target_cpu, prio and comm. */
-  ST_FTRACE_COMPACT_WAKING
-};
-
-struct st_ftrace_event {
-  /* The number of the event's field in FtraceEvent. */
-  uint32_t number;
-  uint8_t form;
-  uint32_t field_count;
-  const struct st_ftrace_field* fields;
-  /* The message GenericEventDescriptor of an event that has no message of its
-   * own; else NULL. */
-  const uint8_t* descriptor;
-  size_t descriptor_size;
-};
-
-/* The events by their ids. */
-struct st_ftrace_table {
-  struct st_ftrace_event* events;
-  size_t count;
-};
-
-/* Returns whether the kinds and sizes of an event's fields are valid.  A
- * compact event must have exactly the fields of its form. */
-bool st_ftrace_event_is_valid(const struct st_ftrace_event* event);
+#include "probes/ftrace_event.h"
 
 enum {
-  ST_COMM_SIZE = 16,
   /* A bundle with more names ends after the current page. */
   ST_FTRACE_MANY_NAMES = 64,
   /* A bundle may exceed the limit above by the names of one page.  A page of 64
@@ -113,9 +54,11 @@ struct st_ftrace_bundle {
   uint64_t last_time;
   uint64_t switch_time, waking_time;
   struct st_packed columns[ST_COMPACT_COLUMNS];
+  /* While a page is added: the end of each column. */
+  uint8_t* at[ST_COMPACT_COLUMNS];
   uint32_t name_count;
   char names[ST_FTRACE_MAX_NAMES][ST_COMM_SIZE];
-  /* Hash of a name to the index + 1 of the last name with this hash. */
+  /* The indexes + 1 of names, each at the slot of its hash or soon after. */
   uint16_t slots[ST_FTRACE_NAME_SLOTS];
   /* The ids of the generic events that this bundle describes.  If it has no
    * room, further generic events are left out. */

@@ -82,8 +82,8 @@ static bool skip_padding(struct st_ftrace_page* page, uint32_t delta) {
   return true;
 }
 
-bool st_ftrace_page_next(struct st_ftrace_page* page,
-                         struct st_ftrace_record* record) {
+bool st_ftrace_page_next_of_any(struct st_ftrace_page* page,
+                                struct st_ftrace_record* record) {
   uint32_t header, high;
   while (page->at < page->end) {
     if (!take_u32(page, ST_FTRACE_SHORT_HEADER, &header))

@@ -54,7 +54,12 @@ enum {
   ST_FTRACE_STATUS_END
 };
 
-enum { ST_FTRACE_PAGE_HEADER_SIZE = 16, ST_FTRACE_EVENT_HEADER_SIZE = 8 };
+enum {
+  ST_FTRACE_PAGE_HEADER_SIZE = 16,
+  ST_FTRACE_EVENT_HEADER_SIZE = 8,
+  /* The largest type of a record that is an event of 4 * type bytes. */
+  ST_FTRACE_MAX_SHORT_TYPE = 28,
+};
 
 struct st_ftrace_page {
   const uint8_t* at;
@@ -87,8 +92,28 @@ static inline int32_t st_ftrace_event_pid(const struct st_ftrace_record* r) {
  * ST_FTRACE_PAGE_HEADER. */
 void st_ftrace_page_open(struct st_ftrace_page* page, const uint8_t* data,
                          size_t size);
+
+/* Does the same as st_ftrace_page_next(), for records of all types. */
+bool st_ftrace_page_next_of_any(struct st_ftrace_page* page,
+                                struct st_ftrace_record* record);
+
 /* Stores the next event in *record.  It has at least
  * ST_FTRACE_EVENT_HEADER_SIZE bytes.  Returns false at the end of the page, or
- * where it is damaged. */
-bool st_ftrace_page_next(struct st_ftrace_page* page,
-                         struct st_ftrace_record* record);
+ * where it is damaged.  Most events are short records; these are read inline. */
+static inline bool st_ftrace_page_next(struct st_ftrace_page* page,
+                                       struct st_ftrace_record* record) {
+  size_t left = (size_t)(page->end - page->at);
+  uint32_t header = 0;
+  if (left >= sizeof header)
+    memcpy(&header, page->at, sizeof header);
+  uint32_t type = header & 31;
+  size_t size = 4 * (size_t)type;
+  if (type < 2 || type > ST_FTRACE_MAX_SHORT_TYPE ||
+      left < sizeof header + size)
+    return st_ftrace_page_next_of_any(page, record);
+  page->time += header >> 5;
+  *record =
+      (struct st_ftrace_record){page->time, page->at + sizeof header, size};
+  page->at += sizeof header + size;
+  return true;
+}

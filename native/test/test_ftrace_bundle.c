@@ -121,6 +121,88 @@ static void scheduling_is_written_in_columns(void) {
   st_ftrace_bundle_free(&bundle);
 }
 
+static void put_numbered(int number) {
+  char comm[16];
+  snprintf(comm, sizeof comm, "thread %d", number);
+  put_switch(1, -number, number << 20, comm);
+}
+
+/* More names than slots, in several pages, of which each is twice there. */
+static void each_name_of_many_has_one_index(void) {
+  enum { NAMES = 900, A_PAGE = 50 };
+  begin();
+  for (int i = 0; i < 2 * NAMES; i += A_PAGE) {
+    page_begin(&page, 1000);
+    for (int j = i; j < i + A_PAGE; j++)
+      put_numbered(j % NAMES);
+    page_end(&page, 0);
+    st_ftrace_bundle_add_page(&bundle, page.data, TEST_PAGE);
+  }
+  CHECK_EQ(bundle.name_count, NAMES);
+  const struct st_packed* column = &bundle.columns[ST_SWITCH_NEXT_COMM];
+  const uint8_t* at = column->begin;
+  for (int i = 0; i < 2 * NAMES; i++) {
+    uint64_t index;
+    at = st_get_varint(at, column->cur, &index);
+    CHECK(at && index == (uint64_t)i % NAMES);
+  }
+  CHECK(at == column->cur);
+  st_ftrace_bundle_end(&bundle);
+  st_ftrace_bundle_free(&bundle);
+}
+
+static void numbers_of_all_sizes_are_written(void) {
+  begin();
+  for (int bits = 0; bits < 31; bits++)
+    put_switch(1, INT64_MIN >> (2 * bits), 1 << bits, "sh");
+  page_end(&page, 0);
+  st_ftrace_bundle_add_page(&bundle, page.data, TEST_PAGE);
+  const uint8_t* state = bundle.columns[ST_SWITCH_PREV_STATE].begin;
+  const uint8_t* pid = bundle.columns[ST_SWITCH_NEXT_PID].begin;
+  for (int bits = 0; bits < 31; bits++) {
+    uint64_t value;
+    state =
+        st_get_varint(state, bundle.columns[ST_SWITCH_PREV_STATE].cur, &value);
+    CHECK(state && value == (uint64_t)(INT64_MIN >> (2 * bits)));
+    pid = st_get_varint(pid, bundle.columns[ST_SWITCH_NEXT_PID].cur, &value);
+    CHECK(pid && value == (uint64_t)1 << bits);
+  }
+  st_ftrace_bundle_end(&bundle);
+  st_ftrace_bundle_free(&bundle);
+}
+
+/* Six numbers of ten bytes don't fit an event with lengths of one byte. */
+static void long_event_is_written_too(void) {
+  static const struct st_ftrace_field kNumbers[] = {
+      {1, 8, 96, ST_FTRACE_U64_ARRAY}};
+  static struct st_ftrace_event events[] = {
+      {20, ST_FTRACE_PLAIN, 1, kNumbers, NULL, 0}};
+  static const struct st_ftrace_table table = {events, 1};
+  uint64_t fields[12];
+  for (int i = 0; i < 12; i++)
+    fields[i] = UINT64_MAX - (uint64_t)i;
+  st_ftrace_bundle_init(&bundle, &table);
+  st_ftrace_bundle_begin(&bundle, 3, false, 900, output_begin());
+  page_begin(&page, 1000);
+  page_event(&page, 0, 0, 42, fields, sizeof fields);
+  page_end(&page, 0);
+  st_ftrace_bundle_add_page(&bundle, page.data, TEST_PAGE);
+  st_ftrace_bundle_end(&bundle);
+  struct st_decoder d;
+  struct st_field f;
+  st_decoder_init(&d, output, output_root.size);
+  for (int i = 0; i < 3; i++)
+    CHECK(st_decoder_next(&d, &f));
+  st_decoder_init(&d, f.data, f.size);
+  while (st_decoder_next(&d, &f) && f.number != 20)
+    continue;
+  st_decoder_init(&d, f.data, f.size);
+  for (int i = 0; i < 12; i++)
+    CHECK(st_decoder_next(&d, &f) && f.number == 1 && f.value == fields[i]);
+  CHECK_EQ(st_decoder_left(&d), 0);
+  st_ftrace_bundle_free(&bundle);
+}
+
 static void short_compact_events_are_errors(void) {
   begin();
   page_event(&page, 0, 8, 1, "abcd", 4);
@@ -169,6 +251,9 @@ int main(void) {
   RUN(fields_beyond_the_record_are_left_out);
   RUN(unknown_events_are_left_out);
   RUN(scheduling_is_written_in_columns);
+  RUN(each_name_of_many_has_one_index);
+  RUN(numbers_of_all_sizes_are_written);
+  RUN(long_event_is_written_too);
   RUN(short_compact_events_are_errors);
   RUN(damaged_pages_are_errors_and_keep_earlier_events);
   RUN(generic_event_is_described_once_in_a_bundle);
