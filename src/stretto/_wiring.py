@@ -6,9 +6,8 @@ imported at their first use.
 
 from __future__ import annotations
 
-from stretto.base import bundle
 from stretto.client import fork
-from stretto.client.backend import IN_PROCESS, SYSTEM, factories
+from stretto.client.backend import IN_PROCESS, SYSTEM, factories, load_in_process
 from stretto.client.tracing import tracing
 from stretto.client.track_event import builtin_categories, slots
 from stretto.client.track_event.source import TrackEventSource
@@ -49,7 +48,7 @@ def _in_process_backend() -> Backend:
 
 
 def _in_process_sessions() -> SessionBackend:
-    bundle.load("in_process")
+    load_in_process()
     from stretto.backends.in_process import InProcessBackend
 
     backend = tracing.backend(IN_PROCESS)

@@ -26,11 +26,15 @@ from _frozen_importlib import ModuleSpec
 from _frozen_importlib import _module_locks as busy  # type: ignore[attr-defined]
 from _frozen_importlib_external import MAGIC_NUMBER, SourceFileLoader
 from _imp import _fix_co_filename, acquire_lock, release_lock  # type: ignore[attr-defined]
+from _thread import _count as count_threads
 from posix import stat
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import CodeType
+
+    ExemptSince = Callable[[list[dict[str, int]]], bool]
 
 INSTALL_S = 60
 """An installer writes all files within this time, in any order."""
@@ -44,7 +48,7 @@ _package = __file__.rpartition("/base/")[0]
 _loaded: set[str] = set()
 
 
-def load(name: str, *, freeze: bool = False) -> None:
+def load(name: str, *, freeze: bool = False, exempt_since: ExemptSince | None = None) -> None:
     """Import the modules of a bundle, except those that are imported already.
 
     Other threads that import a module of the bundle wait until all of them are complete.
@@ -52,6 +56,9 @@ def load(name: str, *, freeze: bool = False) -> None:
     Args:
         name: The name of the bundle.
         freeze: Exclude all objects of the process from collections: not for programs of others.
+        exempt_since: `_pyhooks.exempt_since`, to exclude the objects of the bundle from collections
+            and to keep them until the process ends, whose last collections take most time. No
+            effect if the process has several threads: their objects must not be excluded.
 
     Raises:
         ImportError: A module that the bundle needs can't be imported.
@@ -61,12 +68,14 @@ def load(name: str, *, freeze: bool = False) -> None:
     _loaded.add(name)
     was_enabled = gc.isenabled()
     gc.disable()  # Collections would take a tenth of the time, and find nothing.
+    first = gc.get_stats()
     try:
         others, modules = _read(f"{_package}/bundles/{name}.{sys.implementation.cache_tag}.bin")
         _import(others, modules)
     finally:
         if was_enabled:
-            _make_old(freeze)
+            if not (exempt_since and not count_threads() and exempt_since(first)):
+                _make_old(freeze)
             gc.enable()
 
 

@@ -6,6 +6,7 @@ backends in this module, so the client never imports a service.
 
 from __future__ import annotations
 
+from stretto.base import bundle
 from stretto.base.errors import StrettoError
 
 TYPE_CHECKING = False
@@ -131,6 +132,13 @@ def make_session_backend(name: str) -> SessionBackend:
         StrettoError: There is no backend of that name.
     """
     return _make(factories.session_backends, name)
+
+
+def load_in_process() -> None:
+    """Import the modules of a session in this process, and those of its service."""
+    from stretto import _pyhooks
+
+    bundle.load("in_process", exempt_since=_pyhooks.exempt_since)
 
 
 def _make(makers: dict[str, Callable[[], T]], name: str) -> T:

@@ -14,10 +14,9 @@ import os
 from stat import S_ISREG
 
 from stretto import _native
-from stretto.base import bundle
 from stretto.base.errors import ConfigError, StrettoError, TransportError
 from stretto.base.trace_name import name_complaint
-from stretto.client.backend import factories
+from stretto.client.backend import factories, load_in_process
 from stretto.client.safe_call import call_safely
 from stretto.client.tracing import tracing
 
@@ -164,7 +163,7 @@ class recording:  # noqa: N801  # used like a function
                 os.fspath(self._path), self._recorder_options()
             )
             return None
-        bundle.load("in_process")
+        load_in_process()
         from stretto.client.tracing_session import TracingSession
 
         config = recording_config(

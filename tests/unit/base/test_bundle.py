@@ -9,6 +9,7 @@ import inspect
 import os
 import subprocess
 import sys
+import sysconfig
 from _frozen_importlib import _get_module_lock  # type: ignore[attr-defined]
 from pathlib import Path
 from types import ModuleType
@@ -141,6 +142,35 @@ def test_modules_are_frozen_for_the_collector_if_asked(package: Path, freeze: bo
         assert (gc.get_freeze_count() > frozen) == freeze
     finally:
         gc.unfreeze()
+
+
+EXEMPT = """
+import gc, threading
+import stretto
+from stretto.client.backend import load_in_process
+
+later = threading.Event()
+thread = threading.Thread(target=later.wait)
+if {threads}:
+    thread.start()
+load_in_process()
+later.set()
+from stretto.service import tracing_service
+assert not hasattr(tracing_service, "__cached__"), "it is from no bundle"
+visited = any(vars(tracing_service) is other for other in gc.get_objects())
+assert visited == {threads}
+assert gc.isenabled()
+"""
+
+
+@pytest.mark.skipif(
+    bool(sysconfig.get_config_var("Py_GIL_DISABLED")), reason="free-threaded builds have no lists"
+)
+@pytest.mark.parametrize("threads", [False, True])
+def test_collections_visit_the_service_only_if_other_threads_ran_at_its_import(
+    threads: bool,
+) -> None:
+    subprocess.run([sys.executable, "-c", EXEMPT.format(threads=threads)], check=True)
 
 
 def test_modules_that_another_thread_is_importing_are_left_to_it(package: Path) -> None:
