@@ -141,6 +141,20 @@ class TestStatements:
         ).fetchall()
         assert rows == [("inside",), ("outer",)]
 
+    def test_values_of_counter_intervals_are_floating_point(
+        self, processor: TraceProcessor
+    ) -> None:
+        rows = processor.query(
+            "include perfetto module counters.intervals; "
+            "create perfetto table numbers as "
+            "with data(id, ts, track_id, value) as (values (0, 5, 1, 10), (1, 7, 1, 30)) "
+            "select * from data; "
+            "select value, next_value, delta_value "
+            "from counter_leading_intervals!(numbers) order by id"
+        ).fetchall()
+        assert rows == [(10, 30, None), (30, None, 20)]
+        assert {type(x) for row in rows for x in row} == {float, type(None)}
+
     def test_comment_alone_is_refused(self, processor: TraceProcessor) -> None:
         with pytest.raises(QueryError, match="no statement"):
             processor.query("-- nothing")
