@@ -5,10 +5,11 @@
 
 enum { SHORT_LIST = 16 };
 
-void st_arg_sets_init(struct st_arg_sets* a, struct st_storage* s) {
+void st_arg_sets_init(struct st_arg_sets* a, struct st_storage* s,
+                      uint32_t table) {
   static const char* const kNames[] = {"int",     "uint", "string", "real",
                                        "pointer", "bool", "json",   "null"};
-  *a = (struct st_arg_sets){0};
+  *a = (struct st_arg_sets){.table = table};
   for (size_t i = 0; i < sizeof kNames / sizeof *kNames; i++)
     a->types[i] = st_intern(s, kNames[i]);
 }
@@ -111,7 +112,7 @@ uint32_t st_arg_sets_add(struct st_arg_sets* a, struct st_storage* s,
                          const struct st_arg_list* list) {
   if (!list->args.size)
     return ST_NO_ROW;
-  struct st_table* t = &s->tables[ST_ARGS_TABLE];
+  struct st_table* t = &s->tables[a->table];
   uint32_t* first = st_map_at(&a->by_hash, hash_of(a, list));
   if (*first && is_same(a, t, *first - 1, list))
     return *first - 1;

@@ -35,11 +35,13 @@ struct st_arg_list {
 };
 
 struct st_arg_sets {
+  uint32_t table;        /* ST_ARGS_TABLE, or one with its columns. */
   struct st_map by_hash; /* The first row of a set, plus 1. */
   st_string types[ST_ARG_EMPTY + 1];
 };
 
-void st_arg_sets_init(struct st_arg_sets* a, struct st_storage* s);
+void st_arg_sets_init(struct st_arg_sets* a, struct st_storage* s,
+                      uint32_t table);
 void st_arg_list_add(struct st_arg_list* list, struct st_arg arg);
 void st_arg_list_clear(struct st_arg_list* list);
 void st_arg_list_free(struct st_arg_list* list);

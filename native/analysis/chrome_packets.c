@@ -1,13 +1,19 @@
 /* Parses packets of Chromium: its metadata, and the types of its processes. */
 #include <stdio.h>
+#include <string.h>
 
 #include "core/fields.h"
 #include "importer.h"
 #include "messages.h"
 
 enum {
-  /* ChromeEventBundle, ChromeMetadata */
+  /* ChromeEventBundle, ChromeLegacyJsonTrace, ChromeMetadata */
   EVENTS_METADATA = 2,
+  EVENTS_KERNEL_TEXT = 4,
+  EVENTS_JSON = 5,
+  JSON_TYPE = 1,
+  JSON_DATA = 2,
+  JSON_USER_TRACE = 0,
   METADATA_NAME = 1,
   METADATA_TEXT = 2,
   METADATA_BOOL = 3,
@@ -100,6 +106,63 @@ static void add_metadata(struct st_importer* m, const char* prefix,
   st_add_own_metadata(m, key, number, text);
 }
 
+/* Adds a value to the arguments of the raw event of a bundle. */
+static void add_raw_metadata(struct st_importer* m, const struct st_field* f,
+                             struct st_field text, struct st_cell number) {
+  st_string key = st_field_text(&m->storage, f[METADATA_NAME]);
+  enum st_arg_type type = f[METADATA_TEXT].number ? ST_ARG_STRING : ST_ARG_JSON;
+  if (text.number)
+    st_arg_list_add(
+        &m->raw.args,
+        (struct st_arg){
+            key, key, type, {.text = st_field_text(&m->storage, text)}});
+  else if (number.valid)
+    st_arg_add_int(&m->raw.args, key, ST_ARG_INT, number.i);
+}
+
+/* Adds a raw event with one argument. */
+static void add_raw_text(struct st_importer* m, int64_t ts, const char* name,
+                         const char* text, size_t size) {
+  if (m->raw.is_kept)
+    st_arg_add_text(&m->raw.args, st_intern(&m->storage, "data"),
+                    st_string_add(&m->storage.strings, text, size));
+  st_raw_chrome_event(m, ts, name, 0);
+}
+
+/* Adds the texts of the kernel's events, joined, as a raw event. */
+static void add_kernel_text(struct st_importer* m, const struct st_event* e) {
+  char* joined = m->raw.is_kept ? st_bytes_take(&m->arena, e->size) : NULL;
+  size_t size = 0;
+  struct st_decoder d;
+  struct st_field f;
+  bool has_text = false;
+  st_decoder_init(&d, e->data, e->size);
+  while (st_decoder_next(&d, &f)) {
+    if (f.number != EVENTS_KERNEL_TEXT || !f.data)
+      continue;
+    has_text = true;
+    if (joined)
+      memcpy(joined + size, f.data, f.size), size += f.size;
+  }
+  if (has_text)
+    add_raw_text(m, e->ts, "chrome_event.legacy_system_trace", joined, size);
+}
+
+/* Adds the texts in JSON as raw events. */
+static void add_json_texts(struct st_importer* m, const struct st_event* e) {
+  struct st_decoder d;
+  struct st_field f, parts[JSON_DATA + 1];
+  st_decoder_init(&d, e->data, e->size);
+  while (st_decoder_next(&d, &f)) {
+    if (f.number != EVENTS_JSON || !f.data)
+      continue;
+    st_message_read(f, parts, JSON_DATA + 1);
+    if (parts[JSON_TYPE].value == JSON_USER_TRACE)
+      add_raw_text(m, e->ts, "chrome_event.legacy_user_trace",
+                   (const char*)parts[JSON_DATA].data, parts[JSON_DATA].size);
+  }
+}
+
 static void parse_metadata(struct st_importer* m, const char* prefix,
                            struct st_field metadata) {
   struct st_field f[METADATA_JSON + 1];
@@ -118,21 +181,31 @@ static void parse_metadata(struct st_importer* m, const char* prefix,
   else
     st_increment_stat(m, "empty_chrome_metadata", ST_NO_INDEX, "error", "trace",
                       1);
+  if (m->raw.is_kept)
+    add_raw_metadata(m, f, text, number);
 }
 
-void st_parse_chrome_events(struct st_importer* m, const struct st_event* e) {
-  struct st_field bundle = {.data = e->data, .size = e->size}, f;
+static void parse_bundle_metadata(struct st_importer* m,
+                                  const struct st_event* e) {
+  struct st_field f;
   char prefix[24] = "cr-";
   struct st_decoder d;
-  if (!st_message_find(bundle, EVENTS_METADATA).data)
-    return;
   if (++m->chrome_bundles > 1)
     snprintf(prefix, sizeof prefix, "cr-%u-", m->chrome_bundles);
-  st_decoder_init(&d, bundle.data, bundle.size);
+  st_decoder_init(&d, e->data, e->size);
   while (st_decoder_next(&d, &f)) {
     if (f.number == EVENTS_METADATA && f.data)
       parse_metadata(m, prefix, f);
   }
+  st_raw_chrome_event(m, e->ts, "chrome_event.metadata", 0);
+}
+
+void st_parse_chrome_events(struct st_importer* m, const struct st_event* e) {
+  struct st_field bundle = {.data = e->data, .size = e->size};
+  if (st_message_find(bundle, EVENTS_METADATA).data)
+    parse_bundle_metadata(m, e);
+  add_kernel_text(m, e);
+  add_json_texts(m, e);
 }
 
 void st_read_chrome_metadata(struct st_importer* m, struct st_field packet) {

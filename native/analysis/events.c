@@ -398,11 +398,8 @@ void st_parse_event(struct st_importer* m, const struct st_event* e) {
   add_legacy_counters(m, &p);
   add_extra_counters(m, &p);
   if (p.type > TYPE(COUNTER)) {
-    /* The trace processor keeps such events of threads as raw events. */
-    if (p.utid == ST_NO_ROW)
-      m->counts.parser_errors++;
-    else
-      m->counts.unread_events++;
+    m->counts.unread_events += p.utid != ST_NO_ROW;
+    st_event_add_raw(m, &p);
     return;
   }
   if (p.type)

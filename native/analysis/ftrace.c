@@ -36,11 +36,6 @@ enum {
   HRTIMER_EXIT = 554,
   LOCAL_TIMER_ENTRY = 559,
   LOCAL_TIMER_EXIT = 560,
-  /* Perfetto v52 defines the events below KNOWN_EVENTS, and generic events from
-   * FIRST_GENERIC on. */
-  KNOWN_EVENTS = 591,
-  FIRST_GENERIC = 65536,
-
   CLONE_THREAD = 0x10000,
   MAX_FIELDS = 9,
 };
@@ -130,9 +125,21 @@ static void parse_switch(struct st_importer* m, const struct parsed* p) {
   }
   uint32_t prev = thread(m, p, 2);
   name_thread(m, prev, text(m, p, 1));
-  st_sched_begin(&m->sched, p->cpu, p->ts, next, (int32_t)number(p, 7));
-  running->pid = (uint32_t)number(p, 6);
+  struct st_raw_switch raw = {.ts = p->ts,
+                              .cpu = p->cpu,
+                              .prev_utid = prev,
+                              .prev_pid = (uint32_t)number(p, 2),
+                              .prev_comm = text(m, p, 1),
+                              .prev_priority = (int32_t)number(p, 3),
+                              .prev_state = (int64_t)number(p, 4),
+                              .next_pid = (uint32_t)number(p, 6),
+                              .next_comm = text(m, p, 5),
+                              .next_priority = (int32_t)number(p, 7)};
+  st_raw_switch(m, &raw);
+  st_sched_begin(&m->sched, p->cpu, p->ts, next, raw.next_priority);
+  running->pid = raw.next_pid;
   running->utid = next;
+  running->priority = raw.next_priority;
   st_sched_switch(&m->sched, p->cpu, p->ts, prev, state, next);
 }
 
@@ -478,6 +485,21 @@ static void set_start(struct st_importer* m) {
       f->latest_start > f->drop_before ? f->latest_start : f->drop_before;
 }
 
+/* Adds an event as a row, if the rows are asked for.  Its thread and its CPU get
+ * rows in any case. */
+static void add_raw(struct st_importer* m, const struct parsed* p,
+                    uint32_t field) {
+  struct st_kernel_event e = {p->ts,  field,         p->cpu,
+                              p->pid, p->generation, p->message};
+  if (st_raw_is_known(m, field)) {
+    uint32_t utid = st_thread_seen(&m->processes, p->pid);
+    st_cpu_get(&m->machine->cpus, p->cpu);
+    st_raw_kernel_event(m, &e, utid);
+  } else if (st_raw_is_generic(field)) {
+    m->ftrace.descriptor_errors++;
+  }
+}
+
 static void parse_event(struct st_importer* m, struct parsed* p,
                         const struct st_event* e) {
   struct st_decoder d;
@@ -494,11 +516,9 @@ static void parse_event(struct st_importer* m, struct parsed* p,
       continue;
     /* The thread and the CPU of an event get rows, even if the event is
      * dropped. */
-    if (f.number != SCHED_SWITCH &&
-        (f.number < KNOWN_EVENTS || f.number >= FIRST_GENERIC)) {
-      st_thread_seen(&m->processes, p->pid);
-      st_cpu_get(&m->machine->cpus, p->cpu);
-    }
+    p->message = f;
+    if (f.number != SCHED_SWITCH)
+      add_raw(m, p, f.number);
     if (p->ts < m->ftrace.drop_softly_before)
       return;
     decode(p, f);
@@ -509,10 +529,12 @@ static void parse_event(struct st_importer* m, struct parsed* p,
 static void parse_compact_switch(struct st_importer* m, uint32_t cpu,
                                  const struct st_event* e, bool is_early) {
   struct st_running* running = st_sched_running(&m->sched, cpu);
-  uint32_t prev = running->utid, next = st_thread_seen(&m->processes, e->pid);
+  struct st_running last = *running;
+  uint32_t prev = last.utid, next = st_thread_seen(&m->processes, e->pid);
   name_thread(m, next, e->comm);
   running->utid = next;
   running->pid = e->pid;
+  running->priority = e->priority;
   if (prev == ST_NO_ROW) {
     m->ftrace.switches_skipped++;
     return;
@@ -520,6 +542,7 @@ static void parse_compact_switch(struct st_importer* m, uint32_t cpu,
   st_string state = state_of(m, e->size);
   st_sched_end(&m->sched, cpu, e->ts, state);
   st_cpu_get(&m->machine->cpus, cpu);
+  st_raw_compact_switch(m, cpu, e, &last);
   if (is_early)
     return;
   st_sched_begin(&m->sched, cpu, e->ts, next, e->priority);
@@ -534,6 +557,7 @@ static void parse_compact_waking(struct st_importer* m, uint32_t cpu,
     return;
   }
   st_cpu_get(&m->machine->cpus, cpu);
+  st_raw_compact_waking(m, cpu, e, waker);
   if (!is_early)
     st_sched_wake(&m->sched, e->ts, st_thread_seen(&m->processes, e->pid),
                   waker, (int32_t)e->size);

@@ -12,7 +12,10 @@
  * Events before the start of the recording are dropped, too, unless the config
  * preserves the earlier contents of the buffers (preserve_ftrace_buffer).
  *
- * Limits: CPUs below ST_MAX_CPUS.  The table ftrace_event isn't filled.
+ * Each event also becomes a row as it was written, if that is asked for:
+ * raw_events.h.
+ *
+ * Limits: CPUs below ST_MAX_CPUS.
  */
 #pragma once
 
@@ -27,7 +30,7 @@ struct st_ftrace {
   struct st_map seen_cpus; /* By ucpu. */
   struct st_map failed_sequences;
   uint64_t bundle_errors, missing_ids, before_start, unread;
-  uint64_t switches_skipped, wakings_skipped, compact_errors;
+  uint64_t switches_skipped, wakings_skipped, compact_errors, descriptor_errors;
   uint64_t mismatched_switches, invalid_states, atrace_errors, setup_errors;
 };
 

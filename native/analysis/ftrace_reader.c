@@ -13,6 +13,7 @@ enum {
   BUNDLE_BOOT_TIMESTAMP = 7,
   BUNDLE_LAST_READ = 9,
   BUNDLE_PREVIOUS_END = 10,
+  BUNDLE_DESCRIPTOR = 11,
   /* FtraceEvent */
   EVENT_TIMESTAMP = 1,
   /* FtraceClock */
@@ -172,11 +173,14 @@ static struct st_event compact_event(const uint64_t row[6], st_string comm,
                                      bool is_switch) {
   if (is_switch)
     return (struct st_event){.comm = comm,
-                             .size = (uint16_t)row[1],
+                             .size = (uint32_t)row[1] & INT32_MAX,
                              .pid = (uint32_t)row[2],
                              .priority = (int32_t)row[3]};
   return (struct st_event){
-      .comm = comm, .pid = (uint32_t)row[1], .size = (uint16_t)row[5]};
+      .comm = comm,
+      .pid = (uint32_t)row[1],
+      .size = (uint16_t)row[5],
+      .woken = {.target_cpu = (uint16_t)row[2], .priority = (uint16_t)row[3]}};
 }
 
 static void read_rows(const struct target* t, struct arrays* a,
@@ -274,6 +278,8 @@ void st_read_ftrace(struct st_importer* m, uint32_t sequence, uint32_t index,
   while (st_decoder_next(&d, &f)) {
     if (f.number == BUNDLE_EVENT && f.data)
       read_event(&t, f);
+    else if (f.number == BUNDLE_DESCRIPTOR && f.data)
+      st_raw_add_descriptor(m, f);
   }
   read_start(&t, &b);
 }

@@ -28,7 +28,8 @@ void st_use_source(struct st_importer* m, uint32_t source) {
 
 static void init(struct st_importer* m) {
   st_storage_init(&m->storage);
-  st_arg_sets_init(&m->arg_sets, &m->storage);
+  st_arg_sets_init(&m->arg_sets, &m->storage, ST_ARGS_TABLE);
+  st_raw_events_init(&m->raw, &m->storage);
   st_sequences_init(&m->sequences, &m->arena, &m->storage.strings);
   st_processes_init(&m->processes, &m->storage);
   st_tracks_init(&m->tracks, &m->storage, &m->arg_sets, &m->processes);
@@ -195,6 +196,7 @@ static void finish(struct st_importer* m) {
     st_cpus_finish(&m->machine->cpus, &m->storage);
   }
   use_machine(m, 0);
+  st_raw_finish(m);
   st_processes_finish(&m->processes, &m->arg_sets);
   st_stacks_finish(&m->stacks);
   st_finish_heap_graphs(m);
@@ -232,6 +234,7 @@ void st_importer_free(struct st_importer* m) {
   st_storage_free(&m->storage);
   st_sorter_free(&m->sorter);
   st_ftrace_free(&m->ftrace);
+  st_raw_events_free(&m->raw);
   st_sched_free(&m->sched);
   st_map_free(&m->unknown_ends);
   st_schemas_free(&m->schemas);

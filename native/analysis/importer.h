@@ -57,6 +57,7 @@
 #include "heap_profiles.h"
 #include "json_import.h"
 #include "machines.h"
+#include "raw_events.h"
 #include "sched.h"
 #include "schemas.h"
 #include "sequences.h"
@@ -119,6 +120,7 @@ struct st_importer {
   ST_ARRAY(struct st_event) deferred; /* Packets whose clock is unknown. */
   struct st_sched sched;
   struct st_ftrace ftrace;
+  struct st_raw_events raw;
   /* Threads of other kernels than Linux whose state after their last run is
    * unknown: utid to row of sched_slice + 1. */
   struct st_map unknown_ends;

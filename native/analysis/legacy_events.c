@@ -6,8 +6,7 @@
  *   s t f               flows
  *   M                   names of threads and processes
  *
- * Perfetto keeps events of other phases in a table of raw events; here they are
- * counted as unread.
+ * Events of other phases are raw events (raw_events.h).
  *
  * Source: Perfetto's message TrackEvent.LegacyEvent.
  */
@@ -261,12 +260,85 @@ static struct st_field first_annotation(const struct st_event* e) {
   return (struct st_field){0};
 }
 
+static void add_raw_text(struct st_importer* m, const char* key,
+                         st_string text) {
+  st_arg_add_text(&m->raw.args, st_intern(&m->storage, key), text);
+}
+
+static void add_raw_number(struct st_importer* m, const char* key,
+                           enum st_arg_type type, uint64_t value) {
+  st_arg_add_int(&m->raw.args, st_intern(&m->storage, key), type,
+                 (int64_t)value);
+}
+
+/* Adds the times and instruction counts of a raw event. */
+static void add_raw_counts(struct st_importer* m,
+                           const struct st_parsed_event* p,
+                           const struct st_field* f) {
+  const struct st_thread_counts* c = &p->counts;
+  if (f[LEGACY(DURATION_US)].number)
+    add_raw_number(m, "legacy_event.duration_ns", ST_ARG_INT,
+                   f[LEGACY(DURATION_US)].value * 1000);
+  if (c->has_time)
+    add_raw_number(m, "legacy_event.thread_timestamp_ns", ST_ARG_INT,
+                   (uint64_t)c->time);
+  if (c->has_time && f[LEGACY(THREAD_DURATION_US)].number)
+    add_raw_number(m, "legacy_event.thread_duration_ns", ST_ARG_INT,
+                   f[LEGACY(THREAD_DURATION_US)].value * 1000);
+  if (c->has_instructions)
+    add_raw_number(m, "legacy_event.thread_instruction_count", ST_ARG_INT,
+                   (uint64_t)c->instructions);
+  if (c->has_instructions && f[LEGACY(THREAD_INSTRUCTION_DELTA)].number)
+    add_raw_number(m, "legacy_event.thread_instruction_delta", ST_ARG_INT,
+                   f[LEGACY(THREAD_INSTRUCTION_DELTA)].value);
+  if (f[LEGACY(USE_ASYNC_TTS)].value)
+    add_raw_number(m, "legacy_event.use_async_tts", ST_ARG_BOOL, 1);
+}
+
+static void add_raw_ids(struct st_importer* m,
+                        const struct st_parsed_event* p) {
+  const struct st_legacy_event* l = &p->legacy;
+  if (l->has_unscoped_id)
+    add_raw_number(m, "legacy_event.unscoped_id", ST_ARG_UINT, l->unscoped_id);
+  else if (l->has_global_id)
+    add_raw_number(m, "legacy_event.global_id", ST_ARG_UINT, l->global_id);
+  else if (l->has_local_id)
+    add_raw_number(m, "legacy_event.local_id", ST_ARG_UINT, l->local_id);
+  else
+    return;
+  if (l->id_scope.size)
+    add_raw_text(m, "legacy_event.id_scope",
+                 st_field_text(&m->storage, l->id_scope));
+}
+
+void st_event_add_raw(struct st_importer* m, const struct st_parsed_event* p) {
+  struct st_field event = {.data = p->event->data, .size = p->event->size};
+  struct st_field f[LEGACY(THREAD_INSTRUCTION_DELTA) + 1];
+  char phase = (char)p->legacy.phase;
+  if (p->utid == ST_NO_ROW) {
+    m->counts.parser_errors++;
+    return;
+  }
+  if (m->raw.is_kept) {
+    st_message_read(st_message_find(event, ST_FIELD_TRACK_EVENT_LEGACY_EVENT),
+                    f, LEGACY(THREAD_INSTRUCTION_DELTA) + 1);
+    add_raw_text(m, "legacy_event.category", p->category);
+    add_raw_text(m, "legacy_event.name", p->name);
+    add_raw_text(m, "legacy_event.phase",
+                 st_string_add(&m->storage.strings, &phase, phase != 0));
+    add_raw_counts(m, p, f);
+    add_raw_ids(m, p);
+    st_parse_event_args(m, p->event, p->utid, NULL, &m->raw.args);
+  }
+  st_raw_chrome_event(m, p->event->ts, "track_event.legacy_event", p->utid);
+}
+
 /* Sets the name of the thread or process to the text of the event's first
  * annotation. */
 static void parse_name(struct st_importer* m, struct st_parsed_event* p) {
   bool is_thread = p->name == st_intern(&m->storage, "thread_name");
   if (!is_thread && p->name != st_intern(&m->storage, "process_name")) {
-    m->counts.unread_events++;
+    st_event_add_raw(m, p);
     return;
   }
   struct st_field annotation = first_annotation(p->event);
@@ -299,5 +371,5 @@ void st_legacy_parse(struct st_importer* m, struct st_parsed_event* p) {
   else if (has_phase(p, "M"))
     parse_name(m, p);
   else
-    m->counts.unread_events++;
+    st_event_add_raw(m, p);
 }

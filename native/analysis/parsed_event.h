@@ -44,3 +44,6 @@ bool st_legacy_find_owner(struct st_parsed_event* p);
 void st_legacy_add_flow(struct st_importer* m, const struct st_parsed_event* p,
                         uint32_t slice);
 void st_legacy_parse(struct st_importer* m, struct st_parsed_event* p);
+/* Adds an event as it was written (raw_events.h), if its thread is known; if it
+ * isn't, counts an error. */
+void st_event_add_raw(struct st_importer* m, const struct st_parsed_event* p);

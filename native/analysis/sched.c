@@ -18,7 +18,7 @@ void st_sched_init(struct st_sched* s, struct st_storage* storage,
 struct st_running* st_sched_running(struct st_sched* s, uint32_t cpu) {
   uint32_t number = s->cpus->machine * ST_MAX_CPUS + cpu;
   while (s->by_cpu.size <= number)
-    *ST_PUSH(&s->by_cpu) = (struct st_running){ST_NO_ROW, ST_NO_ROW, 0};
+    *ST_PUSH(&s->by_cpu) = (struct st_running){ST_NO_ROW, ST_NO_ROW, 0, 0};
   return &s->by_cpu.data[number];
 }
 

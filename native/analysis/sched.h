@@ -19,6 +19,7 @@
 struct st_running {
   uint32_t slice, utid;
   int64_t pid;
+  int32_t priority;
 };
 
 /* The last state of a thread, and the row of its current sleep.  Rows are

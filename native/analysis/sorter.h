@@ -50,6 +50,9 @@ struct st_event {
     uint32_t generation; /* Of a track event, or an event of the kernel. */
     uint32_t field;      /* Of a packet: its field in TracePacket. */
     int32_t priority;    /* Of a switch in the compact form. */
+    struct {             /* Of a wakeup in the compact form. */
+      uint16_t target_cpu, priority;
+    } woken;
   };
 };
 

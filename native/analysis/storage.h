@@ -166,12 +166,31 @@
         C(METADATA, int_value, INT64) C(METADATA, str_value, TEXT))            \
   X(STATS, stats,                                                              \
     C(STATS, name, TEXT) C(STATS, idx, INT32) C(STATS, severity, TEXT)         \
-        C(STATS, source, TEXT) C(STATS, value, INT64))
+        C(STATS, source, TEXT) C(STATS, value, INT64))                         \
+  X(KERNEL_TIME, _kernel_event_times, C(KERNEL_TIME, ts, INT64))               \
+  X(KERNEL_EVENT, __intrinsic_ftrace_event,                                    \
+    C(KERNEL_EVENT, id, ROW) C(KERNEL_EVENT, ts, INT64)                        \
+        C(KERNEL_EVENT, name, TEXT) C(KERNEL_EVENT, utid, INT32)               \
+            C(KERNEL_EVENT, arg_set_id, INT32)                                 \
+                C(KERNEL_EVENT, common_flags, INT32)                           \
+                    C(KERNEL_EVENT, ucpu, INT32))                              \
+  X(CHROME_EVENT, __intrinsic_chrome_raw,                                      \
+    C(CHROME_EVENT, id, ROW) C(CHROME_EVENT, ts, INT64)                        \
+        C(CHROME_EVENT, name, TEXT) C(CHROME_EVENT, utid, INT32)               \
+            C(CHROME_EVENT, arg_set_id, INT32))                                \
+  X(RAW_ARGS, _raw_args,                                                       \
+    C(RAW_ARGS, id, ROW) C(RAW_ARGS, arg_set_id, INT32)                        \
+        C(RAW_ARGS, flat_key, TEXT) C(RAW_ARGS, key, TEXT)                     \
+            C(RAW_ARGS, int_value, INT64) C(RAW_ARGS, string_value, TEXT)      \
+                C(RAW_ARGS, real_value, DOUBLE) C(RAW_ARGS, value_type, TEXT))
 
 /* ST_SLICE_TABLE, … are the tables, ST_SLICE_TS, … the columns. */
 #define ST_NO_COLUMN(t, c, type)
 #define ST_TABLE_ID(t, name, columns) ST_##t##_TABLE,
 enum { ST_TABLES(ST_TABLE_ID, ST_NO_COLUMN) ST_TABLE_COUNT };
+/* The tables from this one on are empty unless they are asked for:
+ * raw_events.h. */
+enum { ST_FIRST_RAW_TABLE = ST_KERNEL_EVENT_TABLE };
 #undef ST_TABLE_ID
 
 #define ST_COLUMN_ID(t, c, type) ST_##t##_##c,

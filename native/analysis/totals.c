@@ -108,6 +108,8 @@ static void add_counts(struct st_importer* m) {
       {"compact_sched_switch_skipped", "info", "analysis", f->switches_skipped},
       {"compact_sched_waking_skipped", "info", "analysis", f->wakings_skipped},
       {"ftrace_bundle_tokenizer_errors", "error", "analysis", f->bundle_errors},
+      {"ftrace_generic_descriptor_errors", "error", "analysis",
+       f->descriptor_errors},
       {"ftrace_missing_event_id", "info", "analysis", f->missing_ids},
       {"ftrace_packet_before_tracing_start", "info", "analysis",
        f->before_start},

@@ -1018,6 +1018,9 @@ class TraceImporter:
     def cut_off(self) -> None:
         """Mark the end of the trace as missing: in the table stats, `stretto_cut_off` is 1."""
 
+    def keep_raw_events(self) -> None:
+        """Fill the tables of raw events, too; called before the first bytes."""
+
     def next_file(self) -> None:
         """End a file of an archive: the next bytes begin another one of the same trace."""
 
@@ -1025,7 +1028,10 @@ class TraceImporter:
         """Parse the events, and complete the tables."""
 
     def tables(self) -> tuple[str, ...]:
-        """Return the names of the tables."""
+        """Return the names of the tables, without those of raw events."""
+
+    def raw_events(self) -> int:
+        """Return the number of raw events in the trace, whether their tables are filled or not."""
 
     def rows(self, table: str, /) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
         """Return the names of a table's columns, and its rows."""

@@ -54,6 +54,8 @@ BY_ID = (
     "package_list",
 )
 """Tables whose rows have the same ids on both sides."""
+RAW = ("__intrinsic_ftrace_event", "__intrinsic_chrome_raw")
+"""The same, with arguments in a table of their own."""
 BY_CONTENT = {
     "android_logs": ("ts", "utid", "prio", "tag", "msg"),
     "metadata": ("name", "key_type", "int_value", "str_value"),
@@ -92,7 +94,7 @@ class Difference(NamedTuple):
 
 def read(trace: bytes) -> _native.TraceImporter:
     """Import a trace."""
-    return import_trace(trace)
+    return import_trace(trace, raw_events=True)
 
 
 def _arg_sets(rows: list[Row]) -> dict[int, tuple[Row, ...]]:
@@ -130,6 +132,15 @@ def _resolved(names: tuple[str, ...], rows: list[Row], sets: dict[int, Any]) -> 
     return replaced
 
 
+def _with_first_set(names: tuple[str, ...], rows: list[Row]) -> list[Row]:
+    """Replace arg sets by the numbers from 1 on, and no arguments by 0."""
+    place = names.index("arg_set_id")
+    return [
+        (*row[:place], 0 if row[place] is None else row[place] + 1, *row[place + 1 :])
+        for row in rows
+    ]
+
+
 def _by_id(table: str, names: tuple[str, ...], ours: list[Row], theirs: list[Row]) -> Difference:
     equal, columns, examples = 0, Counter[str](), []
     for mine, its in zip(ours, theirs, strict=False):
@@ -163,13 +174,19 @@ def compare(trace: bytes) -> list[Difference]:
     names, args = importer.rows("__intrinsic_args")
     ours = _arg_sets([row[1:] for row in args])
     theirs = _arg_sets(_query_args(judge, names[1:]))
+    # In the judge's tables of raw events, 0 may also mean that there are no arguments.
+    raw = {0: theirs.get(0)} | {
+        arg_set + 1: args
+        for arg_set, args in _arg_sets([row[1:] for row in importer.rows("_raw_args")[1]]).items()
+    }
     found = []
-    for table in BY_ID:
+    for table in (*BY_ID, *RAW):
         names, rows = importer.rows(table)
+        if table in RAW:
+            rows = _with_first_set(names, rows)
         queried = judge.query(f"select {', '.join(names)} from {table} order by {names[0]}")
-        found.append(
-            _by_id(table, names, _resolved(names, rows, ours), _resolved(names, queried, theirs))
-        )
+        mine = _resolved(names, rows, raw if table in RAW else ours)
+        found.append(_by_id(table, names, mine, _resolved(names, queried, theirs)))
     for table, columns in BY_CONTENT.items():
         names, rows = importer.rows(table)
         places = [names.index(column) for column in columns]

@@ -1,12 +1,14 @@
 /* TraceImporter and ArrowTable: a trace as tables.
  *
  *   importer = TraceImporter(inflate)      inflate: zlib.decompress
+ *   importer.keep_raw_events()             fills their tables: raw_events.h
  *   importer.feed(data)                    any number of times
  *   importer.has_packets()                 whether the file consists of packets
  *   importer.cut_off()                     notes that the end is missing
  *   importer.next_file()                   the data of another file follow
  *   importer.finish()
- *   importer.tables()                      names
+ *   importer.tables()                      names, without those of raw events
+ *   importer.raw_events()                  their number, filled or not
  *   importer.rows("slice")                 (names of columns, list of tuples)
  *   importer.arrow("slice")                an ArrowTable
  *   importer.slice_totals("function")      first and end time, list of tuples
@@ -167,11 +169,24 @@ static bool is_finished(const struct importer_object* self) {
   return finished;
 }
 
+static PyObject* keep_raw_events(PyObject* object, PyObject* Py_UNUSED(none)) {
+  struct importer_object* self = (struct importer_object*)object;
+  if (!enter(self))
+    return NULL;
+  self->importer->raw.is_kept = true;
+  return leave(self, true);
+}
+
+static PyObject* raw_events(PyObject* object, PyObject* Py_UNUSED(none)) {
+  const struct importer_object* self = (struct importer_object*)object;
+  return PyLong_FromUnsignedLongLong(self->importer->raw.count);
+}
+
 static PyObject* tables(PyObject* object, PyObject* Py_UNUSED(none)) {
   const struct st_storage* s =
       &((struct importer_object*)object)->importer->storage;
-  PyObject* names = PyTuple_New(ST_TABLE_COUNT);
-  for (Py_ssize_t i = 0; names && i < ST_TABLE_COUNT; i++) {
+  PyObject* names = PyTuple_New(ST_FIRST_RAW_TABLE);
+  for (Py_ssize_t i = 0; names && i < ST_FIRST_RAW_TABLE; i++) {
     PyObject* name = PyUnicode_FromString(s->tables[i].spec->name);
     if (!name)
       Py_CLEAR(names);
@@ -514,6 +529,8 @@ static PyMethodDef kImporterMethods[] = {
     {"feed", feed, METH_O, NULL},
     {"has_packets", has_packets, METH_NOARGS, NULL},
     {"cut_off", cut_off, METH_NOARGS, NULL},
+    {"keep_raw_events", keep_raw_events, METH_NOARGS, NULL},
+    {"raw_events", raw_events, METH_NOARGS, NULL},
     {"next_file", next_file, METH_NOARGS, NULL},
     {"finish", finish, METH_NOARGS, NULL},
     {"tables", tables, METH_NOARGS, NULL},

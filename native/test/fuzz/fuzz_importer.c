@@ -58,10 +58,11 @@ static const uint32_t kInterned[] = {1, 2, 5, 6, 7, 16, 17, 19, 26};
 /* Makes a bundle of kernel events.  The ids of threads are small. */
 static struct message any_bundle(struct input* in) {
   static const uint32_t kEvents[] = {
-      3,   4,   11,  12,  13,  14,  16,  18,  20,  24,  25,  36,  37,  57,  58,
-      235, 236, 240, 324, 325, 546, 547, 553, 554, 559, 560, 313, 80,  314, 315,
-      326, 328, 329, 330, 331, 333, 334, 335, 348, 351, 359, 360, 361, 362, 363,
-      365, 366, 367, 419, 420, 421, 437, 438, 465, 466, 484, 542, 576, 577};
+      3,   4,   11,  12,  13,  14,  16,  18,  20,    24,   25,  36,  37,
+      57,  58,  235, 236, 240, 324, 325, 546, 547,   553,  554, 559, 560,
+      313, 80,  314, 315, 326, 328, 329, 330, 331,   333,  334, 335, 348,
+      351, 359, 360, 361, 362, 363, 365, 366, 367,   419,  420, 421, 437,
+      438, 465, 466, 484, 542, 576, 577, 327, 65536, 65537};
   static const char* const kTexts[] = {
       "B|1|b",     "E|1",     "E",       "S|1|s|2",  "F|1|s|2",
       "G|1|t|g|1", "H|1|t|1", "N|1|t|n", "C|2|c|-5", "I|3|i"};
@@ -80,6 +81,10 @@ static struct message any_bundle(struct input* in) {
   }
   struct message compact = ANY(in, kSmall);
   add_message(&bundle, 4, &compact);
+  struct message descriptor = {0}, described = ANY(in, kSmall);
+  add_number(&descriptor, 1, 65536 + next(in) % 2);
+  add_message(&descriptor, 2, &described);
+  add_message(&bundle, 11, &descriptor);
   return bundle;
 }
 
@@ -164,6 +169,12 @@ static void finish(struct st_importer* m) {
   check_references(m, ST_HEAP_TREE_TABLE, ST_HEAP_TREE_parent_id,
                    ST_HEAP_TREE_TABLE);
   check_references(m, ST_FLOW_TABLE, ST_FLOW_slice_in, ST_SLICE_TABLE);
+  check_references(m, ST_KERNEL_EVENT_TABLE, ST_KERNEL_EVENT_utid,
+                   ST_THREAD_TABLE);
+  check_references(m, ST_KERNEL_EVENT_TABLE, ST_KERNEL_EVENT_arg_set_id,
+                   ST_RAW_ARGS_TABLE);
+  check_references(m, ST_CHROME_EVENT_TABLE, ST_CHROME_EVENT_arg_set_id,
+                   ST_RAW_ARGS_TABLE);
   struct st_slice_totals totals = {0};
   CHECK(st_slice_totals(&totals, &m->storage, ST_BY_FUNCTION));
   st_slice_totals_free(&totals);
@@ -173,10 +184,12 @@ static void finish(struct st_importer* m) {
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   struct st_importer* m = st_importer_new();
   size_t half = size / 2;
+  m->raw.is_kept = true;
   CHECK(st_importer_feed(m, data, half));
   CHECK(st_importer_feed(m, data + half, size - half));
   finish(m);
   m = st_importer_new();
+  m->raw.is_kept = size % 4 != 0;
   struct input in = {data, data + size};
   while (in.at < in.end) {
     struct message packet = any_packet(&in);

@@ -6,6 +6,7 @@ import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from stretto.analysis import raw_tables
 from stretto.analysis.query_result import QueryResult, RowsResult, check_added, load_package
 from stretto.analysis.sql_views import ARGS, TABLES, VIEWS
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from stretto import _native
+    from stretto.analysis.raw_tables import RawTables
     from stretto.analysis.sql.errors import QueryError
 
 MISSING = (
@@ -107,6 +109,7 @@ class DuckdbEngine:
     Args:
         importer: The trace.
         absent: The statements that create tables without rows, by the tables' names.
+        raw: The raw events, which become tables when a statement names one of them.
         threads: The number of DuckDB's threads; None for one per core.
 
     Raises:
@@ -117,6 +120,7 @@ class DuckdbEngine:
         self,
         importer: _native.TraceImporter,
         absent: Mapping[str, str],
+        raw: RawTables,
         threads: int | None = None,
     ) -> None:
         self._duckdb = load_duckdb()
@@ -137,7 +141,8 @@ class DuckdbEngine:
         for name, statement in absent.items():
             if name not in existing:
                 self._connection.execute(statement)
-        self._session = Session(self._connection, self._duckdb.Error)
+        self._raw: RawTables | None = raw
+        self._session = Session(self._connection, self._duckdb.Error, self._prepare)
 
     def _wide(self, table: str) -> str:
         """Return the query of a table, with integers of 64 bits, as PerfettoSQL's are."""
@@ -147,6 +152,31 @@ class DuckdbEngine:
             for name, kind in zip(relation.columns, relation.types, strict=True)
         ]
         return f"select {', '.join(columns)} from {table}"
+
+    def _prepare(self, sql: str) -> bool:
+        """Make the tables of raw events if a statement names one; return whether they are new."""
+        if self._raw is None or not raw_tables.names_raw_table(sql):
+            return False
+        importer = self._raw.read()
+        self._raw = None
+        ((first_set,),) = self._rows("select count(*) from __intrinsic_args")
+        for table in raw_tables.TABLES:
+            self._connection.register("imported", importer.arrow(table))
+            self._connection.execute(
+                f"create table {table} as with wide as ({self._wide('imported')}) "
+                + raw_tables.table_query(table, "wide", first_set)
+            )
+            self._connection.unregister("imported")
+        self._connection.register("imported", importer.arrow(raw_tables.ARGS))
+        query = raw_tables.args_query("imported", first_set)
+        self._connection.execute(f"insert into __intrinsic_args {query}")
+        self._connection.unregister("imported")
+        self._connection.execute(raw_tables.VIEWS)
+        return True
+
+    def _rows(self, sql: str) -> list[tuple[Any, ...]]:
+        rows: list[tuple[Any, ...]] = self._connection.execute(sql).fetchall()
+        return rows
 
     def query(self, sql: str) -> QueryResult:
         """Run statements, and return the result of the last one.

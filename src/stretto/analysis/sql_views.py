@@ -97,6 +97,7 @@ create view trace_bounds as
         if(min(ts) = max(ts_end), max(ts_end) + 1, coalesce(max(ts_end), 0)) as end_ts
     from (select ts, ts + dur as ts_end from _slice union all select ts, ts from counter
         union all select ts, ts from android_logs
+        union all select ts, ts from _kernel_event_times
         union all select ts, ts from perf_sample
         union all select ts, ts from cpu_profile_stack_sample
         union all select ts, ts from heap_profile_allocation

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from stretto.analysis.closing import Closing
 from stretto.analysis.duckdb_engine import DuckdbEngine, load_duckdb
+from stretto.analysis.raw_tables import RawTables, reopened
 from stretto.analysis.sql.absent import absent_tables
 from stretto.analysis.trace_tables import UNREAD, import_trace, statistics
 
@@ -38,6 +39,10 @@ class TraceProcessor(Closing):
         threads: The number of DuckDB's threads; None for one per core.
         engine: `duckdb`, or `sqlite`: Python's own, which needs no package, and has the trace
             processor's dialect exactly.
+        raw_events: What the tables `ftrace_event`, `raw` and `__intrinsic_chrome_raw` have, and
+            the arguments of their rows. None: they are made when a query names one; the trace is
+            then read again. True: they are made at once, which a trace needs that can be read
+            only once. False: they stay empty.
 
     Raises:
         ModuleNotFoundError: DuckDB or sqlglot isn't installed.
@@ -53,20 +58,23 @@ class TraceProcessor(Closing):
         metadata: Mapping[str, Any] | None = None,
         threads: int | None = None,
         engine: str = DUCKDB,
+        raw_events: bool | None = None,
     ) -> None:
         self.metadata = dict(metadata or {})
         if engine not in ENGINES:
             raise ValueError(f"the engines are {' and '.join(ENGINES)}, not {engine!r}")
         if engine == DUCKDB:
             load_duckdb()  # Before the trace is read, which may take long.
-        importer = import_trace(trace, watch)
+        again = reopened(trace)
+        importer = import_trace(trace, watch, raw_events=raw_events is True)
+        raw = RawTables(importer, again, raw_events)
         self._engine: DuckdbEngine | SqliteEngine
         if engine == DUCKDB:
-            self._engine = DuckdbEngine(importer, _absent(importer), threads)
+            self._engine = DuckdbEngine(importer, _absent(importer), raw, threads)
         else:
             from stretto.analysis.sqlite.engine import SqliteEngine
 
-            self._engine = SqliteEngine(importer, _absent(importer))
+            self._engine = SqliteEngine(importer, _absent(importer), raw)
 
     def query(self, sql: str) -> QueryResult:
         """Run SQL statements, and return the result of the last one.
@@ -93,7 +101,4 @@ def _absent(importer: _native.TraceImporter) -> dict[str, str]:
     """Return the statements for the tables of packets that the trace doesn't have, by name."""
     if any(statistics(importer).get(name) for name in UNREAD):
         return {}
-    tables = absent_tables()
-    if importer.rows("cpu")[1]:  # The trace may have kernel events.
-        del tables["ftrace_event"]
-    return tables
+    return absent_tables()

@@ -38,6 +38,8 @@ def import_trace(
     trace: str | PathLike[str] | bytes | BinaryIO,
     watch: Callable[[bytes], object] = lambda _: None,
     inflate: Callable[[bytes], bytes] = zlib.decompress,
+    *,
+    raw_events: bool = False,
 ) -> _native.TraceImporter:
     """Import a trace: Perfetto's or Fuchsia's format, or Chrome's JSON.
 
@@ -50,6 +52,7 @@ def import_trace(
             its current position.
         watch: Called with each piece of the packets; not called for other formats.
         inflate: Called with the content of each compressed packet.
+        raw_events: Fill the tables of raw events, too (`raw_tables.py`).
 
     Raises:
         OSError: The file can't be read.
@@ -58,6 +61,8 @@ def import_trace(
     from stretto import _native  # Other readers work without the native part.
 
     importer = _native.TraceImporter(inflate)
+    if raw_events:
+        importer.keep_raw_events()
 
     def damaged(_: str) -> None:
         importer.cut_off()
@@ -67,6 +72,8 @@ def import_trace(
             file = stack.enter_context(open_file(str(trace)))
         else:
             file = _buffered(trace)
+            if file is not trace:
+                stack.callback(file.detach)  # So that the trace isn't closed with its reader.
         for number, packets in enumerate(trace_files(file, damaged)):
             if number:
                 importer.next_file()

@@ -11,7 +11,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from stretto.analysis.open_packets import STANDARD_INPUT
 from stretto.analysis.questions import QUESTIONS, query_of
+from stretto.analysis.raw_tables import names_raw_table
 from stretto.analysis.sql.errors import QueryError
 from stretto.analysis.trace_processor import DUCKDB, ENGINES, TraceProcessor
 from stretto.base.errors import CommandError
@@ -178,7 +180,9 @@ def run(arguments: Sequence[str]) -> int:
 
 def _answer(given: argparse.Namespace) -> str | bytes:
     sql = _statements(given)
-    with TraceProcessor(given.trace, engine=given.engine) as trace:
+    # What comes from standard input can't be read again.
+    raw = True if given.trace == STANDARD_INPUT and names_raw_table(sql) else None
+    with TraceProcessor(given.trace, engine=given.engine, raw_events=raw) as trace:
         result = trace.query(sql)
         if given.format == "parquet":
             return as_parquet(result)

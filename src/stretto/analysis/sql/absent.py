@@ -10,7 +10,6 @@ from __future__ import annotations
 _TEXT = frozenset("name cpu_mode unwind_error cmdline build_id heap_name".split())
 
 _COLUMNS = {
-    "ftrace_event": "id ts name cpu utid arg_set_id common_flags ucpu",
     "instruments_sample": "id ts utid callsite_id cpu",
     "gpu_slice": "id ts dur track_id category name depth parent_id arg_set_id",
 }

@@ -70,6 +70,10 @@ class Catalog:
             self._arg_macros[key] = _macro_of({kind for (kind,) in rows})
         return self._arg_macros[key]
 
+    def forget_args(self) -> None:
+        """Forget the types of arguments, as there are more of them."""
+        self._arg_macros.clear()
+
 
 def _macro_of(kinds: set[str]) -> str:
     if kinds and kinds <= {"int", "uint", "pointer", "bool"}:

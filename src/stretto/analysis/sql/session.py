@@ -18,7 +18,7 @@ from stretto.analysis.sql.statements import Statement, statements
 from stretto.analysis.sql.tokens import tokenize
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
 
 _IN_FUNCTION = re.compile(
@@ -40,9 +40,14 @@ class Session:
     Args:
         connection: The connection to DuckDB, with the trace's tables and views.
         error: The class of DuckDB's errors.
+        prepare: Called with each statement before it runs. It may make tables that the statement
+            names; it returns True if there are more arguments since then.
     """
 
-    def __init__(self, connection: Any, error: type[Exception]) -> None:
+    def __init__(
+        self, connection: Any, error: type[Exception], prepare: Callable[[str], bool]
+    ) -> None:
+        self._prepare = prepare
         self._connection = connection
         self._error = error
         self._library = Library()
@@ -99,6 +104,8 @@ class Session:
     def _execute(self, statement: Statement) -> Any:
         kind = statement.kind
         self._recursive.forget_values()
+        if self._prepare(statement.text):
+            self.catalog.forget_args()
         if kind == "include":
             return self._include(statement.name)
         if kind == "macro":

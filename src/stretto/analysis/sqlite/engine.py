@@ -6,6 +6,7 @@ import re
 import sqlite3
 from typing import TYPE_CHECKING, Any
 
+from stretto.analysis import raw_tables
 from stretto.analysis.query_result import RowsResult
 from stretto.analysis.sql.errors import QueryError, located
 from stretto.analysis.sql.explanation import explained
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from stretto import _native
     from stretto.analysis.query_result import QueryResult
+    from stretto.analysis.raw_tables import RawTables
 
 _MISSING_TABLE = re.compile(r"no such table: (?:main\.)?(\S+)")
 _NEAR = re.compile(r'near "([^"]+)"')
@@ -43,10 +45,14 @@ class SqliteEngine:
     Args:
         importer: The trace.
         absent: The statements that create tables without rows, by the tables' names.
+        raw: The raw events, which become tables when a statement names one of them.
     """
 
-    def __init__(self, importer: _native.TraceImporter, absent: Mapping[str, str]) -> None:
+    def __init__(
+        self, importer: _native.TraceImporter, absent: Mapping[str, str], raw: RawTables
+    ) -> None:
         self._importer = importer
+        self._raw: RawTables | None = raw
         self._tables = {TABLES.get(name, name): name for name in importer.tables()}
         # A batch and a server call from one thread at a time, but not always from the same one.
         self._connection = sqlite3.connect(
@@ -57,7 +63,8 @@ class SqliteEngine:
             if name not in self._tables:
                 self._connection.execute(statement)
         add_functions(self._connection)
-        TraceFunctions(importer, self._bounds).add_to(self._connection)
+        self._trace_functions = TraceFunctions(importer, self._bounds)
+        self._trace_functions.add_to(self._connection)
         self._library = Library()
         self._macros: dict[str, Macro] = {}
         self._functions: dict[str, Statement] = {}
@@ -137,17 +144,38 @@ class SqliteEngine:
 
     def _copy(self, table: str) -> bool:
         """Copy a table of the importer; return False if there is no such table."""
+        if self._raw is not None and table.lower() in raw_tables.NAMES:
+            self._make_raw_tables(self._raw.read())
+            return True
         name = next((each for each in self._tables if each.lower() == table.lower()), None)
         if name is None:
             return False
-        columns, rows = self._importer.rows(self._tables.pop(name))
+        self._insert(self._importer, self._tables.pop(name), name)
+        for column in _INDEXES.get(name, ()):
+            self._connection.execute(f'create index "_{name}_{column}" on "{name}" ("{column}")')
+        return True
+
+    def _insert(self, importer: _native.TraceImporter, table: str, name: str) -> None:
+        columns, rows = importer.rows(table)
         listed = ", ".join(f'"{column}"' for column in columns)
         self._connection.execute(f'create table "{name}" ({listed})')
         marks = ", ".join("?" * len(columns))
         self._connection.executemany(f'insert into "{name}" values ({marks})', rows)
-        for column in _INDEXES.get(name, ()):
-            self._connection.execute(f'create index "_{name}_{column}" on "{name}" ("{column}")')
-        return True
+
+    def _make_raw_tables(self, importer: _native.TraceImporter) -> None:
+        self._raw = None
+        ((first_set,),) = self._run("select count(*) from __intrinsic_args").fetchall()
+        for table in raw_tables.TABLES:
+            self._insert(importer, table, "_imported")
+            query = raw_tables.table_query(table, "_imported", first_set)
+            self._connection.execute(f"create table {table} as {query}")
+            self._connection.execute("drop table _imported")
+        self._insert(importer, raw_tables.ARGS, "_imported")
+        query = raw_tables.args_query("_imported", first_set)
+        self._connection.execute(f"insert into __intrinsic_args {query}")
+        self._trace_functions.add_args(self._run(query).fetchall())
+        self._connection.execute("drop table _imported")
+        self._connection.executescript(raw_tables.VIEWS)
 
     def _bounds(self) -> tuple[int, int]:
         ((start, end),) = self._run("select start_ts, end_ts from trace_bounds").fetchall()

@@ -67,10 +67,11 @@ class TraceFunctions:
     @cached_property
     def _args(self) -> dict[tuple[int, str], Any]:
         wanted = ("arg_set_id", "key", "int_value", "string_value", "real_value")
-        return {
-            (arg_set, key): next((value for value in values if value is not None), None)
-            for arg_set, key, *values in self._columns("__intrinsic_args", *wanted)
-        }
+        return _values(self._columns("__intrinsic_args", *wanted))
+
+    def add_args(self, rows: Iterable[tuple[Any, ...]]) -> None:
+        """Add rows of `__intrinsic_args`, with all columns."""
+        self._args.update(_values((row[1], *row[3:7]) for row in rows))
 
     @cached_property
     def _parents(self) -> dict[int, int]:
@@ -160,6 +161,14 @@ class TraceFunctions:
             return None
         seconds, ns = divmod(real, _NS)
         return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{ns:09}"
+
+
+def _values(args: Iterable[tuple[Any, ...]]) -> dict[tuple[int, str], Any]:
+    """Return the values of arguments by their set and key."""
+    return {
+        (arg_set, key): next((value for value in values if value is not None), None)
+        for arg_set, key, *values in args
+    }
 
 
 def _listed(ids: Iterable[int]) -> str:

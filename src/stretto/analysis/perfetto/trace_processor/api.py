@@ -39,7 +39,11 @@ class SqlPackage:
 
 @dataclass
 class TraceProcessorConfig:
-    """Options. Those about the binary of the trace processor have no effect."""
+    """Options. Those about the binary of the trace processor have no effect.
+
+    As in the package `perfetto`, the tables `ftrace_event` and `raw` are empty without
+    `ingest_ftrace_in_raw`.
+    """
 
     bin_path: str | None = None
     unique_port: bool = True
@@ -92,7 +96,9 @@ class TraceProcessor(Closing):
         self._metadata = dict(metadata or {})
         server = addr or remote
         self._backend: LocalBackend | TraceProcessorHttp = (
-            LocalBackend(_packages(self.config)) if server is None else TraceProcessorHttp(server)
+            LocalBackend(_packages(self.config), raw_events=self.config.ingest_ftrace_in_raw)
+            if server is None
+            else TraceProcessorHttp(server)
         )
         reference: Any = file_path if trace is None else trace
         if reference is not None:

@@ -46,9 +46,17 @@ class Pieces(io.RawIOBase):
 
 
 class LocalBackend:
-    """Answers from a trace that was read into this process."""
+    """Answers from a trace that was read into this process.
 
-    def __init__(self, packages: Iterable[tuple[str, str]] = ()) -> None:
+    Args:
+        packages: Folders of SQL modules, with the first part of the modules' names.
+        raw_events: Whether the tables of raw events are filled.
+    """
+
+    def __init__(
+        self, packages: Iterable[tuple[str, str]] = (), *, raw_events: bool = False
+    ) -> None:
+        self._raw_events = raw_events
         self._packages = list(packages)
         self._processor: TraceProcessor | None = None
 
@@ -59,7 +67,9 @@ class LocalBackend:
             PerfettoException: It is not a trace.
         """
         try:
-            self._processor = TraceProcessor(io.BufferedReader(Pieces(pieces)))
+            self._processor = TraceProcessor(
+                io.BufferedReader(Pieces(pieces)), raw_events=self._raw_events
+            )
         except StrettoError as error:
             raise PerfettoException(str(error)) from error
         for path, name in self._packages:
