@@ -170,10 +170,9 @@
   X(KERNEL_TIME, _kernel_event_times, C(KERNEL_TIME, ts, INT64))               \
   X(KERNEL_EVENT, __intrinsic_ftrace_event,                                    \
     C(KERNEL_EVENT, id, ROW) C(KERNEL_EVENT, ts, INT64)                        \
-        C(KERNEL_EVENT, name, TEXT) C(KERNEL_EVENT, utid, INT32)               \
-            C(KERNEL_EVENT, arg_set_id, INT32)                                 \
-                C(KERNEL_EVENT, common_flags, INT32)                           \
-                    C(KERNEL_EVENT, ucpu, INT32))                              \
+        C(KERNEL_EVENT, name, TEXT) C(KERNEL_EVENT, utid, INT32) C(            \
+            KERNEL_EVENT, arg_set_id, INT32)                                   \
+            C(KERNEL_EVENT, common_flags, INT32) C(KERNEL_EVENT, ucpu, INT32)) \
   X(CHROME_EVENT, __intrinsic_chrome_raw,                                      \
     C(CHROME_EVENT, id, ROW) C(CHROME_EVENT, ts, INT64)                        \
         C(CHROME_EVENT, name, TEXT) C(CHROME_EVENT, utid, INT32)               \
