@@ -14,6 +14,7 @@ from stretto.cli.query import as_csv
 from stretto.cli.text_table import as_table
 from tests.support.recorded_events import record
 from tests.support.sources import ROOT
+from tests.unit.analysis.test_raw_tables import TRACE, Once
 
 pytest.importorskip("duckdb")
 pytest.importorskip("sqlglot")
@@ -43,6 +44,15 @@ def test_sql_is_read_from_standard_input(
     monkeypatch.setattr("sys.stdin", io.StringIO("select name from slice"))
     assert main(["query", "--format", "json", trace, "-"]) == 0
     assert json.loads(capsys.readouterr().out) == [{"name": "work"}]
+
+
+def test_raw_events_of_a_trace_on_standard_input_are_found(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BufferedReader(Once(TRACE))))
+    assert main(["query", "--format", "json", "-", "select ts, name from ftrace_event"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found == [{"ts": 10, "name": "cpu_idle"}, {"ts": 20, "name": "cpu_idle"}]
 
 
 def test_options_may_be_between_trace_and_sql(
