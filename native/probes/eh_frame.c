@@ -33,16 +33,6 @@ struct cursor {
 
 enum rule { SAME, UNDEFINED, AT_OFFSET, IS_OFFSET, IN_REGISTER, EXPRESSION };
 
-struct row {
-  uint64_t cfa_register;
-  int64_t cfa_offset;
-  bool has_cfa;
-  struct {
-    enum rule rule;
-    int64_t value;
-  } registers[ST_UNWIND_REGISTERS];
-};
-
 struct cie {
   uint64_t code_factor, return_register;
   int64_t data_factor;
@@ -228,23 +218,24 @@ static bool take_cie(struct cursor* c, struct cie* cie) {
 
 /* --- Instructions --------------------------------------------------------- */
 
-static void set_rule(struct cursor* c, struct row* row, uint64_t number,
-                     enum rule rule, int64_t value) {
+static void set_rule(struct cursor* c, struct st_unwind_rules* row,
+                     uint64_t number, enum rule rule, int64_t value) {
   if (number < ST_UNWIND_REGISTERS) {
-    row->registers[number].rule = rule;
+    row->registers[number].kind = (int32_t)rule;
     row->registers[number].value = value;
   } else if (rule == IN_REGISTER) {
     c->is_bad = true;
   }
 }
 
-static void restore(struct row* row, const struct row* initial,
-                    uint64_t number) {
+static void restore(struct st_unwind_rules* row,
+                    const struct st_unwind_rules* initial, uint64_t number) {
   if (number < ST_UNWIND_REGISTERS)
     row->registers[number] = initial->registers[number];
 }
 
-static void set_cfa(struct row* row, uint64_t number, int64_t offset) {
+static void set_cfa(struct st_unwind_rules* row, uint64_t number,
+                    int64_t offset) {
   row->cfa_register = number;
   row->cfa_offset = offset;
   row->has_cfa = true;
@@ -262,16 +253,16 @@ static void skip_expression(struct cursor* c) {
 
 struct machine {
   const struct cie* cie;
-  const struct row* initial;
-  struct row row;
-  struct row remembered[MAX_REMEMBERED];
+  const struct st_unwind_rules* initial;
+  struct st_unwind_rules row;
+  struct st_unwind_rules remembered[MAX_REMEMBERED];
   int depth;
   uint64_t at; /* The address of code that has been reached. */
 };
 
 /* Executes an instruction without operands in its first byte. */
 static void execute_extended(struct machine* m, struct cursor* c, uint8_t op) {
-  struct row* row = &m->row;
+  struct st_unwind_rules* row = &m->row;
   int64_t factor = m->cie->data_factor;
   uint64_t number;
   switch (op) {
@@ -395,12 +386,13 @@ static bool is_known(const struct st_registers* r, uint64_t number) {
   return number < ST_UNWIND_REGISTERS && r->known >> number & 1;
 }
 
-static bool recover(const struct st_memory* memory, const struct row* row,
-                    uint64_t cfa, const struct st_registers* from,
-                    struct st_registers* to, uint64_t number) {
+static bool recover(const struct st_memory* memory,
+                    const struct st_unwind_rules* row, uint64_t cfa,
+                    const struct st_registers* from, struct st_registers* to,
+                    uint64_t number) {
   int64_t value = row->registers[number].value;
   bool found = true;
-  switch (row->registers[number].rule) {
+  switch ((enum rule)row->registers[number].kind) {
     case SAME:
       return true;
     case AT_OFFSET:
@@ -423,19 +415,21 @@ static bool recover(const struct st_memory* memory, const struct row* row,
   return found;
 }
 
-static bool apply(const struct st_memory* memory, const struct row* row,
-                  const struct cie* cie, struct st_registers* r) {
-  if (!row->has_cfa || !is_known(r, row->cfa_register))
+bool st_eh_frame_apply(const struct st_memory* memory,
+                       const struct st_unwind_rules* row,
+                       struct st_registers* r) {
+  if (!row->has_cfa || !is_known(r, ST_UNWIND_SP) ||
+      !is_known(r, row->cfa_register))
     return false;
   uint64_t cfa = r->values[row->cfa_register] + (uint64_t)row->cfa_offset;
   struct st_registers caller = *r;
   for (uint64_t i = 0; i < ST_UNWIND_REGISTERS; i++)
     if (!recover(memory, row, cfa, r, &caller, i))
       return false;
-  bool is_last = row->registers[cie->return_register].rule == UNDEFINED;
-  if (!is_last && !is_known(&caller, cie->return_register))
+  bool is_last = row->registers[row->return_register].kind == UNDEFINED;
+  if (!is_last && !is_known(&caller, row->return_register))
     return false;
-  caller.pc = is_last ? 0 : caller.values[cie->return_register];
+  caller.pc = is_last ? 0 : caller.values[row->return_register];
 #if defined(__aarch64__)
   caller.pc &= (UINT64_C(1) << 48) - 1; /* Without its signature. */
 #endif
@@ -448,15 +442,13 @@ static bool apply(const struct st_memory* memory, const struct row* row,
   return true;
 }
 
-bool st_eh_frame_step(const struct st_memory* memory, uint64_t header,
-                      bool is_call, struct st_registers* r) {
+bool st_eh_frame_find(const struct st_memory* memory, uint64_t header,
+                      uint64_t pc, struct st_unwind_rules* rules) {
   uint8_t bytes[2][ST_UNWIND_MAX_ENTRY];
   struct cursor fde, shared;
   struct cie cie;
-  uint64_t pc = r->pc - is_call;
   uint64_t address = find_entry(memory, header, pc);
-  if (!address || !is_known(r, ST_UNWIND_SP) ||
-      !read_entry(memory, header, address, bytes[0], &fde))
+  if (!address || !read_entry(memory, header, address, bytes[0], &fde))
     return false;
   uint64_t back = take(&fde, 4);
   if (!back ||
@@ -470,12 +462,22 @@ bool st_eh_frame_step(const struct st_memory* memory, uint64_t header,
       further > (uint64_t)(fde.end - fde.at))
     return false;
   fde.at += further;
-  static const struct row kNothing;
+  static const struct st_unwind_rules kNothing;
   struct machine m = {.cie = &cie, .initial = &kNothing, .at = begin};
   execute(&m, &shared, begin);
-  struct row initial = m.row;
+  struct st_unwind_rules initial = m.row;
   m.initial = &initial;
   m.at = begin;
   execute(&m, &fde, pc);
-  return !shared.is_bad && !fde.is_bad && apply(memory, &m.row, &cie, r);
+  *rules = m.row;
+  rules->function = begin;
+  rules->return_register = cie.return_register;
+  return !shared.is_bad && !fde.is_bad;
+}
+
+bool st_eh_frame_step(const struct st_memory* memory, uint64_t header,
+                      bool is_call, struct st_registers* r) {
+  struct st_unwind_rules rules;
+  return st_eh_frame_find(memory, header, r->pc - is_call, &rules) &&
+         st_eh_frame_apply(memory, &rules, r);
 }

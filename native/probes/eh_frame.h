@@ -41,7 +41,33 @@ struct st_registers {
   uint64_t values[ST_UNWIND_REGISTERS];
 };
 
-/* Replaces the registers of a function by those of its caller.
+/* How a register of the caller is found. */
+struct st_unwind_rule {
+  int32_t kind;
+  int64_t value;
+};
+
+/* How the caller of a function is found, at one address of its code. */
+struct st_unwind_rules {
+  uint64_t function; /* The first address of the FDE's code. */
+  uint64_t cfa_register;
+  int64_t cfa_offset;
+  bool has_cfa;
+  uint64_t return_register;
+  struct st_unwind_rule registers[ST_UNWIND_REGISTERS];
+};
+
+/* Finds the rules at an address of code.  Returns false if there are none. */
+bool st_eh_frame_find(const struct st_memory* memory, uint64_t header,
+                      uint64_t pc, struct st_unwind_rules* rules);
+
+/* Replaces the registers of a function by those of its caller.  `memory` has
+ * the stack.  Returns false if the caller can't be found. */
+bool st_eh_frame_apply(const struct st_memory* memory,
+                       const struct st_unwind_rules* rules,
+                       struct st_registers* registers);
+
+/* Does both.
  *
  * `header` is the address of the .eh_frame_hdr of the function's file.  `is_call`
  * says that pc is a return address: the code before it is meant.  Returns false

@@ -1,8 +1,10 @@
 #include "probes/python_sampler.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <time.h>
 
 #include "probes/line_table.h"
@@ -17,6 +19,8 @@ enum {
    * for a sample and for a dump. */
   SAMPLE_TRIES = 100,
   DUMP_TRIES = 200,
+  /* While the thread is stopped: the first one may find out where its stack is. */
+  STOPPED_TRIES = 2,
   /* The CPU time of another process lags behind by at most this, while its
    * threads run: one tick of the kernel, which has 100 to 1,000 in a second. */
   CLOCK_LAG_NS = 10 * 1000 * 1000,
@@ -30,6 +34,10 @@ enum {
   /* The number of threads to look at if the process has used no CPU time. */
   QUIET_THREADS = 8,
   MAX_LINE_TABLE = 1 << 20,
+  /* How much later the kernel may end a wait of a thread that stops others. */
+  TIMER_SLACK_NS = 1000,
+  /* How often a thread that has not stopped in time is looked at. */
+  LATE_STOP_NS = 100 * 1000,
 };
 
 struct st_python_sampler {
@@ -49,6 +57,7 @@ struct st_python_sampler {
   uint64_t missed_ticks;
   uint64_t listed_ns;
   struct st_python_threads threads;
+  struct st_native_sampler* native; /* NULL: no C calls are wanted. */
   uint64_t last_us;
   uint64_t random;
   size_t packet_bytes;
@@ -97,8 +106,21 @@ void st_python_sampler_destroy(struct st_python_sampler* s) {
   st_python_threads_close(&s->threads);
   if (s->table)
     st_stack_table_destroy(s->table);
+  if (s->native)
+    st_native_sampler_destroy(s->native);
   free(s->threads.all);
   free(s);
+}
+
+bool st_python_sampler_add_native(struct st_python_sampler* s, bool may_stop) {
+  s->native = st_native_sampler_create(s->target.pid, may_stop);
+  s->threads.opens_files = true;
+  return s->native != NULL;
+}
+
+struct st_native_sampler* st_python_sampler_native(
+    const struct st_python_sampler* s) {
+  return s->native;
 }
 
 static bool read_word(const struct st_python_sampler* s, uint64_t address,
@@ -132,10 +154,13 @@ static uint32_t frame_number(struct st_python_sampler* s,
                              const struct st_sampled_frame* frame) {
   uint32_t known =
       st_stack_table_known(s->table, frame->code, frame->instruction);
-  return known ? known
-               : st_stack_table_add(
-                     s->table, frame->code, frame->instruction, frame->code,
-                     line_of(s, frame->code, frame->instruction));
+  if (known)
+    return known;
+  int32_t line = frame->kind == ST_FRAME_NATIVE
+                     ? ST_NATIVE_LINE
+                     : line_of(s, frame->code, frame->instruction);
+  return st_stack_table_add(s->table, frame->code, frame->instruction,
+                            frame->code, line);
 }
 
 /* Returns how many of the outermost frames are those of the last stack. */
@@ -164,14 +189,37 @@ static bool number_frames(struct st_python_sampler* s, int depth) {
   return true;
 }
 
-/* Reads the stack of a thread into s->numbers, the outermost frame first.
- * Returns its depth, or a negative error if all attempts have failed. */
-static int read_stack(struct st_python_sampler* s,
-                      struct st_thread_place* place, int tries) {
+/* Reads the frames of a thread into s->next.  Returns their number, or a
+ * negative error if all attempts have failed. */
+static int read_frames(struct st_python_sampler* s, struct st_python_thread* t,
+                       int tries) {
   int depth = ST_STACK_TORN;
   while (depth == ST_STACK_TORN && tries-- > 0)
-    depth =
-        st_thread_sample(&s->target.layout.stack, &s->memory, place, s->next);
+    depth = st_thread_sample(&s->target.layout.stack, &s->memory, &t->place,
+                             s->next);
+  return depth;
+}
+
+/* Does the same, with C calls if they are wanted.  A thread that was stopped
+ * while it changed its stack is read again when it runs. */
+static int read_mixed(struct st_python_sampler* s, struct st_python_thread* t,
+                      int tries) {
+  if (!s->native || !st_native_sampler_begin(s->native, t))
+    return read_frames(s, t, tries);
+  int depth = read_frames(s, t, STOPPED_TRIES);
+  bool is_valid = st_native_sampler_end(s->native, t);
+  if (depth == ST_STACK_TORN)
+    return read_frames(s, t, tries);
+  return is_valid && depth > 0
+             ? st_native_sampler_mix(s->native, s->next, depth)
+             : depth;
+}
+
+/* Reads the stack of a thread into s->numbers, the outermost frame first.
+ * Returns its depth, or a negative error. */
+static int read_stack(struct st_python_sampler* s, struct st_python_thread* t,
+                      int tries) {
+  int depth = read_mixed(s, t, tries);
   if (depth > 0 && !number_frames(s, depth)) {
     s->stats.no_room++;
     return ST_STACK_TOO_DEEP;
@@ -198,7 +246,7 @@ static void write_packet(struct st_python_sampler* s, uint64_t tid,
 /* Takes a sample of a thread.  Returns false if the thread has ended. */
 static bool sample_thread(struct st_python_sampler* s,
                           struct st_python_thread* t) {
-  int depth = read_stack(s, &t->place, SAMPLE_TRIES);
+  int depth = read_stack(s, t, SAMPLE_TRIES);
   if (depth == ST_THREAD_GONE)
     return false;
   s->stats.torn += depth == ST_STACK_TORN;
@@ -309,6 +357,17 @@ static void sleep_until(uint64_t ns) {
   }
 }
 
+/* Sleeps until the next tick.  A thread that has not stopped in time may do so
+ * meanwhile: it is released. */
+static void wait_for_tick(struct st_python_sampler* s, uint64_t ns) {
+  uint64_t now = now_of(CLOCK_MONOTONIC);
+  while (s->native && now < ns && !st_native_sampler_idle(s->native)) {
+    sleep_until(now + LATE_STOP_NS < ns ? now + LATE_STOP_NS : ns);
+    now = now_of(CLOCK_MONOTONIC);
+  }
+  sleep_until(ns);
+}
+
 /* Returns a random part of a period, in ns (xorshift, Marsaglia 2003). */
 static uint64_t random_part(struct st_python_sampler* s) {
   s->random ^= s->random << 13;
@@ -330,8 +389,8 @@ static uint64_t skip_missed(struct st_python_sampler* s, uint64_t next,
   return next + missed * period;
 }
 
-enum st_run_result st_python_sampler_run(struct st_python_sampler* s,
-                                         uint64_t duration_ns) {
+static enum st_run_result run(struct st_python_sampler* s,
+                              uint64_t duration_ns) {
   uint64_t now = now_of(CLOCK_MONOTONIC), end = now + duration_ns;
   uint64_t report = now + NEW_FRAMES_NS;
   uint32_t known = st_stack_table_frame_count(s->table);
@@ -342,7 +401,7 @@ enum st_run_result st_python_sampler_run(struct st_python_sampler* s,
   while (s->next_ns < end) {
     if (s->packet_bytes + room > sizeof s->packets)
       return ST_RUN_FULL;
-    sleep_until(s->next_ns + random_part(s));
+    wait_for_tick(s, s->next_ns + random_part(s));
     if (!tick(s, s->next_ns))
       return ST_RUN_GONE;
     now = now_of(CLOCK_MONOTONIC);
@@ -350,8 +409,39 @@ enum st_run_result st_python_sampler_run(struct st_python_sampler* s,
     if (now >= report && st_stack_table_frame_count(s->table) > known)
       return ST_RUN_NEW_FRAMES;
   }
-  sleep_until(end);
+  wait_for_tick(s, end);
   return ST_RUN_TIME_IS_UP;
+}
+
+struct run {
+  struct st_python_sampler* sampler;
+  uint64_t duration_ns;
+  enum st_run_result result;
+};
+
+static void* run_on_thread(void* self) {
+  struct run* r = self;
+  prctl(PR_SET_TIMERSLACK, TIMER_SLACK_NS);
+  st_native_sampler_enter(r->sampler->native);
+  r->result = run(r->sampler, r->duration_ns);
+  return NULL;
+}
+
+/* The end of the thread releases a thread of the process that is still traced. */
+static enum st_run_result run_native(struct st_python_sampler* s,
+                                     uint64_t duration_ns) {
+  struct run r = {s, duration_ns, ST_RUN_TIME_IS_UP};
+  pthread_t thread;
+  if (pthread_create(&thread, NULL, run_on_thread, &r))
+    sleep_until(now_of(CLOCK_MONOTONIC) + duration_ns);
+  else
+    pthread_join(thread, NULL);
+  return r.result;
+}
+
+enum st_run_result st_python_sampler_run(struct st_python_sampler* s,
+                                         uint64_t duration_ns) {
+  return s->native ? run_native(s, duration_ns) : run(s, duration_ns);
 }
 
 /* --- Results ------------------------------------------------------------- */
@@ -363,7 +453,7 @@ bool st_python_sampler_dump(struct st_python_sampler* s, st_visit_stack visit,
   uint64_t holder = gil_holder(s);
   for (int i = 0; i < s->threads.count; i++) {
     struct st_thread_place* place = &s->threads.all[i].place;
-    int depth = read_stack(s, place, DUMP_TRIES);
+    int depth = read_stack(s, &s->threads.all[i], DUMP_TRIES);
     struct st_thread_stack stack = {place->state, place->native_id, depth,
                                     place->state == holder, s->numbers};
     if (depth != ST_THREAD_GONE && !visit(self, &stack))

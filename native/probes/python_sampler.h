@@ -20,8 +20,8 @@
  * Each sample is a packet (sample_packet.h).
  *
  * Life cycle: create, then run and take in turns, from one thread at a time;
- * destroy.  The target is neither stopped nor written to.  Memory is bounded:
- * run ends early when ST_SAMPLER_MAX_PACKETS bytes wait to be taken.
+ * destroy.  The target is neither stopped nor written to, unless C calls of
+ * threads that run are wanted (native_sampler.h).  Memory is bounded: run ends early when ST_SAMPLER_MAX_PACKETS bytes wait to be taken.
  *
  * Losses are counted: `torn`, stacks that changed while they were copied;
  * `late`, missed samples or ticks; `no_room`, stacks for which the table had no
@@ -29,6 +29,7 @@
  */
 #pragma once
 
+#include "probes/native_sampler.h"
 #include "probes/python_target.h"
 #include "probes/sample_packet.h"
 #include "probes/stack_table.h"
@@ -69,6 +70,13 @@ struct st_python_sampler* st_python_sampler_create(
     const struct st_python_target* target,
     const struct st_sampler_config* config);
 void st_python_sampler_destroy(struct st_python_sampler* s);
+
+/* Adds the C calls to all further samples: see st_native_sampler_create().
+ * Called once, before the first run.  Returns false when out of memory. */
+bool st_python_sampler_add_native(struct st_python_sampler* s, bool may_stop);
+/* Returns what samples the C calls; NULL if nothing does. */
+struct st_native_sampler* st_python_sampler_native(
+    const struct st_python_sampler* s);
 
 /* Samples for `duration_ns`.  Returns why it ended. */
 enum st_run_result st_python_sampler_run(struct st_python_sampler* s,

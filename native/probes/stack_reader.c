@@ -181,7 +181,11 @@ int st_stack_read(const struct st_stack_layout* layout,
           .code = code,
           .globals = word_if(bytes, layout->frame_globals),
           .object = word_if(bytes, layout->frame_object),
-          .state = state ? hash(bytes + state, size - state) : 0};
+          .state = state ? hash(bytes + state, size - state) : 0,
+          .is_by_c = !previous ||
+                     (layout->frame_is_entry && bytes[layout->frame_is_entry])};
+    } else if (depth) {
+      frames[depth - 1].is_by_c = true;
     }
     called = address;
     address = address == thread->stop ? 0 : previous;

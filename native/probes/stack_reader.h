@@ -56,6 +56,9 @@ struct st_stack_layout {
   /* The offset from which on a frame does not change while it calls another
    * one; 0 if `state` is not wanted. */
   uint16_t frame_state;
+  /* The offset of the byte that says whether C code has made the call; 0 if
+   * this CPython version has a frame of another owner there instead. */
+  uint16_t frame_is_entry;
   /* The offset, in a thread state, of the address of the current stack chunk:
    * the memory in which the frames of nested calls are adjacent.  Only samplers
    * of other processes use it (thread_sample.h). */
@@ -99,6 +102,9 @@ struct st_stack_frame {
    * while the frame itself runs.  0 in the innermost frame, and if the layout
    * does not say where they begin. */
   uint64_t state;
+  /* Whether C code has made the call, which the interpreter's loop was called
+   * for. */
+  bool is_by_c;
 };
 
 enum {

@@ -23,6 +23,9 @@
 
 enum { ST_MAX_FRAMES = 1 << 18, ST_MAX_STACKS = 1 << 18 };
 
+/* The line of a C function: it has none. */
+enum { ST_NATIVE_LINE = -1 };
+
 struct st_table_frame {
   uint64_t function;
   int32_t line;

@@ -1,6 +1,7 @@
 #include "probes/symbol_table.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum { FIRST_CAPACITY = 1024 };
 
@@ -56,6 +57,21 @@ const char* st_symbol_table_find(const struct st_symbol_table* t,
   if ((s->end && address >= s->end) || s->name >= t->text_size)
     return NULL;
   return t->text + s->name;
+}
+
+int st_symbol_table_addresses(const struct st_symbol_table* t, const char* name,
+                              uint64_t* addresses, int room) {
+  size_t length = strlen(name);
+  int count = 0;
+  for (size_t i = 0; i < t->count && count < room; i++) {
+    const struct st_symbol* s = &t->symbols[i];
+    if (s->name >= t->text_size || strncmp(t->text + s->name, name, length))
+      continue;
+    char next = t->text[s->name + length];
+    if (next == 0 || next == '.')
+      addresses[count++] = s->address;
+  }
+  return count;
 }
 
 void st_symbol_table_free(struct st_symbol_table* t) {

@@ -41,4 +41,8 @@ void st_symbol_table_sort(struct st_symbol_table* t);
 /* Returns the name of the function at an address; NULL if there is none. */
 const char* st_symbol_table_find(const struct st_symbol_table* t,
                                  uint64_t address);
+/* Stores the addresses of the functions with a name, and of their parts, whose
+ * names have a suffix (name.cold).  Returns how many: at most `room`. */
+int st_symbol_table_addresses(const struct st_symbol_table* t, const char* name,
+                              uint64_t* addresses, int room);
 void st_symbol_table_free(struct st_symbol_table* t);

@@ -147,6 +147,7 @@ static int read_frames(const struct st_stack_layout* layout,
   int depth = st_stack_read(layout, &memory, thread, frames);
   for (int i = 0; i < depth; i++) {
     out[i].code = frames[i].code;
+    out[i].kind = frames[i].is_by_c ? ST_FRAME_BY_C : ST_FRAME_BY_PYTHON;
     if (!is_steady_frame(layout, place, copies, frames[i].address, i == 0) ||
         !st_stack_read_instruction(layout, &memory, &frames[i],
                                    &out[i].instruction))

@@ -48,9 +48,16 @@ enum {
   ST_THREAD_GONE = -3,
 };
 
+enum st_frame_kind {
+  ST_FRAME_BY_PYTHON, /* A Python call that Python code has made. */
+  ST_FRAME_BY_C,      /* A Python call that C code has made. */
+  ST_FRAME_NATIVE,    /* A C call: see mixed_stack.h. */
+};
+
 /* A frame with the instruction that it executes. */
 struct st_sampled_frame {
   uint64_t code, instruction;
+  uint64_t kind; /* An st_frame_kind. */
 };
 
 /* Reads the stack of a thread, the innermost frame first.  `frames` has room

@@ -1371,6 +1371,9 @@ class ElfFile:
     def address(self, offset: int, /) -> int:
         """Return the address of the code at an offset of the file."""
 
+    def addresses(self, name: bytes, /) -> list[int]:
+        """Return where functions with this name, and parts of them (`name.cold`), begin."""
+
     def symbol(self, address: int, /) -> bytes | None:
         """Return the name of the function at an address."""
 
@@ -1477,5 +1480,23 @@ class PythonSampler:
         Raises:
             ProcessLookupError: The process has ended.
         """
+    def add_native(self, may_stop: bool, /) -> None:
+        """Add C calls to all further samples; called once.
+
+        Args:
+            may_stop: Whether threads that run are stopped for some microseconds; else they have
+                no C calls.
+        """
+    def set_code(self, ranges: Sequence[tuple[int, int, int]], loops: Sequence[int]) -> None:
+        """Say where the process has its code, which C calls are found by.
+
+        Args:
+            ranges: Those of `native_stack`.
+            loops: The first addresses of the interpreter's loop and of its parts.
+        """
     def stats(self) -> dict[str, int]:
-        """Return the counts in `st_sampler_stats` (native/probes/python_sampler.h) by name."""
+        """Return the counts in `st_sampler_stats` (native/probes/python_sampler.h) by name.
+
+        With those of `st_native_stats` (native/probes/native_sampler.h), and of addresses of
+        `unknown_code`, for which `set_code` should be called again.
+        """

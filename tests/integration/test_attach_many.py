@@ -85,6 +85,14 @@ threads = [threading.Thread(target=rounds) for _ in range(2)]
 for each in threads: each.start()
 for each in threads: each.join()
 """,
+    "exec": """
+threads = [threading.Thread(target=fib, args=(15,), daemon=True) for _ in range(3)]
+for each in threads: each.start()
+check(fib(10), 55)
+if goes_on():
+    source = sys.orig_argv[4].replace('print("ready", flush=True)', "")
+    os.execv(sys.executable, [*sys.orig_argv[:4], source])
+""",
     "generators": """
 def numbers(n):
     if n:
@@ -117,13 +125,14 @@ def working(source: str) -> Iterator[subprocess.Popen[str]]:
     assert (program.returncode, output, errors) == (0, "", "")
 
 
+@pytest.mark.parametrize("native", [False, True], ids=["python", "native"])
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_program_works_on_while_samplers_attach_and_leave(name: str) -> None:
-    settings = Settings(WALL, PERIOD_NS)
+def test_program_works_on_while_samplers_attach_and_leave(name: str, *, native: bool) -> None:
+    settings = Settings(WALL, PERIOD_NS, native=native)
     with working(PROGRAMS[name]) as program:
         for _ in range(ATTACHES):
             profile = Profile(settings, lambda _packets: None)
-            profile.add(program.pid)
+            profile.follow(program.pid)
             profile.add_children(program.pid)
             wait_until(lambda profile=profile: profile.sampled > 10)  # type: ignore[misc]
             profile.stop()
@@ -136,20 +145,21 @@ import sys
 from stretto.profilers.sampling.process import WALL
 from stretto.profilers.sampling.profile import Profile
 from stretto.profilers.sampling.settings import Settings
-pid = int(sys.argv[1])
+pid, native = int(sys.argv[1]), sys.argv[2] == "True"
 print("ready", flush=True)
 while True:
-    profile = Profile(Settings(WALL, {PERIOD_NS}), lambda _packets: None)
-    profile.add(pid)
+    profile = Profile(Settings(WALL, {PERIOD_NS}, native=native), lambda _packets: None)
+    profile.follow(pid)
     profile.run(pid, 0.02)
 """
 
 
+@pytest.mark.parametrize("native", [False, True], ids=["python", "native"])
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_program_works_on_when_a_sampler_is_killed(name: str) -> None:
+def test_program_works_on_when_a_sampler_is_killed(name: str, *, native: bool) -> None:
     with working(PROGRAMS[name]) as program:
         for _ in range(KILLS):
-            command = [sys.executable, "-c", SAMPLER, str(program.pid)]
+            command = [sys.executable, "-c", SAMPLER, str(program.pid), str(native)]
             with subprocess.Popen(command, stdout=subprocess.PIPE) as sampler:
                 assert sampler.stdout is not None
                 sampler.stdout.readline()

@@ -4,29 +4,8 @@
 
 #include "bind/common/arguments.h"
 #include "bind/common/types.h"
+#include "bind/probes/code_ranges.h"
 #include "probes/process_memory.h"
-
-enum { MAX_RANGES = 4096 };
-
-/* Fills `ranges`.  Returns their number, or -1 with an exception set. */
-static int ranges_of(PyObject* list, struct st_code_range* ranges) {
-  PyObject* rows = PySequence_Fast(list, "ranges must be a sequence");
-  if (!rows)
-    return -1;
-  int count = (int)Py_MIN(PySequence_Fast_GET_SIZE(rows), MAX_RANGES);
-  for (int i = 0; i < count; i++) {
-    unsigned long long start, end, header;
-    PyObject* row = PySequence_Fast_GET_ITEM(rows, i);
-    if (!st_bind_is_row(row) ||
-        !PyArg_ParseTuple(row, "KKK", &start, &end, &header)) {
-      Py_DECREF(rows);
-      return -1;
-    }
-    ranges[i] = (struct st_code_range){start, end, header};
-  }
-  Py_DECREF(rows);
-  return count;
-}
 
 static PyObject* tuple_of(const uint64_t* pcs, int depth) {
   PyObject* tuple = PyTuple_New(depth);
@@ -51,10 +30,11 @@ static PyObject* native_stack(PyObject* Py_UNUSED(module),
       !st_bind_integer(in[2], "pc", 0, INT64_MAX, &pc) ||
       !st_bind_integer(in[3], "sp", 0, INT64_MAX, &sp))
     return NULL;
-  struct st_code_range* ranges = PyMem_New(struct st_code_range, MAX_RANGES);
+  struct st_code_range* ranges =
+      PyMem_New(struct st_code_range, ST_MAP_MAX_RANGES);
   if (!ranges)
     return PyErr_NoMemory();
-  int range_count = ranges_of(in[1], ranges), depth = 0;
+  int range_count = st_bind_code_ranges(in[1], ranges), depth = 0;
   uint64_t pcs[ST_NATIVE_MAX_DEPTH];
   if (range_count >= 0) {
     struct st_process_memory process = {.pid = (int)pid};

@@ -2,6 +2,10 @@
  *
  *   sampler = PythonSampler(pid, layout, heads, gil, mode, period_ns,
  *                           sequence_id, start_us, form)
+ *   sampler.add_native(may_stop)
+ *                             adds C calls to all further samples
+ *   sampler.set_code(ranges, loops)
+ *                             the code of the process, for C calls
  *   sampler.run(duration_ns)  samples; returns an st_run_result
  *   sampler.take_frames()     new frames since the last call; a frame is
  *                             (address of code, line)
@@ -22,6 +26,7 @@
 
 #include "bind/common/arguments.h"
 #include "bind/common/types.h"
+#include "bind/probes/code_ranges.h"
 #include "bind/probes/python_target.h"
 #include "probes/process_memory.h"
 
@@ -95,6 +100,55 @@ static bool is_free(struct sampler* self) {
   PyErr_SetString(PyExc_RuntimeError,
                   "the sampler runs in another thread: wait until run() ends");
   return false;
+}
+
+static PyObject* sampler_add_native(PyObject* object, PyObject* may_stop) {
+  struct sampler* self = (struct sampler*)object;
+  int stops = PyObject_IsTrue(may_stop);
+  if (stops < 0 || !is_free(self))
+    return NULL;
+  if (st_python_sampler_native(self->sampler))
+    return PyErr_Format(PyExc_RuntimeError, "C calls are added already");
+  if (!st_python_sampler_add_native(self->sampler, stops))
+    return PyErr_NoMemory();
+  Py_RETURN_NONE;
+}
+
+/* Fills `loops`.  Returns their number, or -1 with an exception set. */
+static int loops_of(PyObject* list, uint64_t* loops) {
+  PyObject* all = PySequence_Fast(list, "loops must be a sequence of ints");
+  if (!all)
+    return -1;
+  int count = (int)Py_MIN(PySequence_Fast_GET_SIZE(all), ST_MAP_MAX_LOOPS);
+  for (int i = 0; i < count && !PyErr_Occurred(); i++)
+    loops[i] = PyLong_AsUnsignedLongLong(PySequence_Fast_GET_ITEM(all, i));
+  Py_DECREF(all);
+  return PyErr_Occurred() ? -1 : count;
+}
+
+static PyObject* sampler_set_code(PyObject* object, PyObject* const* args,
+                                  Py_ssize_t count, PyObject* kwnames) {
+  ST_BIND_SIGNATURE(signature, 2, "set_code", "ranges", "loops");
+  struct sampler* self = (struct sampler*)object;
+  PyObject* in[2];
+  uint64_t loops[ST_MAP_MAX_LOOPS];
+  if (!st_bind_arguments(&signature, args, count, kwnames, in) ||
+      !is_free(self))
+    return NULL;
+  struct st_native_sampler* native = st_python_sampler_native(self->sampler);
+  if (!native)
+    return PyErr_Format(PyExc_RuntimeError, "call add_native first");
+  struct st_code_range* ranges =
+      PyMem_New(struct st_code_range, ST_MAP_MAX_RANGES);
+  if (!ranges)
+    return PyErr_NoMemory();
+  int range_count = st_bind_code_ranges(in[0], ranges);
+  int loop_count = range_count < 0 ? -1 : loops_of(in[1], loops);
+  if (loop_count >= 0)
+    st_code_map_set(st_native_sampler_map(native), ranges, range_count, loops,
+                    loop_count);
+  PyMem_Free(ranges);
+  return loop_count < 0 ? NULL : Py_NewRef(Py_None);
 }
 
 static PyObject* sampler_run(PyObject* object, PyObject* duration) {
@@ -242,10 +296,22 @@ static PyObject* sampler_dump(PyObject* object, PyObject* Py_UNUSED(unused)) {
 static PyObject* sampler_stats(PyObject* object, PyObject* Py_UNUSED(unused)) {
   struct st_sampler_stats s =
       st_python_sampler_stats(((struct sampler*)object)->sampler);
+  struct st_native_sampler* native =
+      st_python_sampler_native(((struct sampler*)object)->sampler);
+  struct st_native_stats n = {0};
+  uint64_t unknown = 0;
+  if (native) {
+    n = st_native_sampler_stats(native);
+    unknown = st_code_map_unknown(st_native_sampler_map(native));
+  }
   return Py_BuildValue(
-      "{sK,sK,sK,sK,sK}", "ticks", (unsigned long long)s.ticks, "samples",
-      (unsigned long long)s.samples, "torn", (unsigned long long)s.torn, "late",
-      (unsigned long long)s.late, "no_room", (unsigned long long)s.no_room);
+      "{sK,sK,sK,sK,sK,sK,sK,sK,sK}", "native", (unsigned long long)n.native,
+      "unstopped", (unsigned long long)n.unstopped, "paused_ns",
+      (unsigned long long)n.paused_ns, "unknown_code",
+      (unsigned long long)unknown, "ticks", (unsigned long long)s.ticks,
+      "samples", (unsigned long long)s.samples, "torn",
+      (unsigned long long)s.torn, "late", (unsigned long long)s.late, "no_room",
+      (unsigned long long)s.no_room);
 }
 
 static PyObject* read_process_memory(PyObject* Py_UNUSED(module),
@@ -272,6 +338,8 @@ static PyObject* read_process_memory(PyObject* Py_UNUSED(module),
 }
 
 static PyMethodDef kMethods[] = {
+    {"add_native", sampler_add_native, METH_O, NULL},
+    ST_BIND_KEYWORDS("set_code", sampler_set_code, NULL),
     {"run", sampler_run, METH_O, NULL},
     {"take_frames", sampler_take_frames, METH_NOARGS, NULL},
     {"take", sampler_take, METH_NOARGS, NULL},

@@ -53,7 +53,7 @@ static bool fits(const struct st_python_layout* layout) {
 }
 
 bool st_bind_layout(PyObject* dict, struct st_python_layout* layout) {
-  int64_t value, has_control, foreign, last, tag;
+  int64_t value, has_control, foreign, last, tag, entry = 0;
   if (!PyDict_Check(dict)) {
     PyErr_SetString(PyExc_TypeError, "layout must be a dict of offsets");
     return false;
@@ -67,12 +67,15 @@ bool st_bind_layout(PyObject* dict, struct st_python_layout* layout) {
   if (!number_of(dict, "has_control_frame", 1, &has_control) ||
       !number_of(dict, "first_foreign_owner", UINT8_MAX, &foreign) ||
       !number_of(dict, "last_owner", UINT8_MAX, &last) ||
-      !number_of(dict, "code_tag", 7, &tag))
+      !number_of(dict, "code_tag", 7, &tag) ||
+      (PyDict_GetItemString(dict, "frame_is_entry") &&
+       !number_of(dict, "frame_is_entry", 96 - 1, &entry)))
     return false;
   layout->stack.has_control_frame = has_control;
   layout->stack.first_foreign_owner = (uint8_t)foreign;
   layout->stack.last_owner = (uint8_t)last;
   layout->stack.code_tag = (uint64_t)tag;
+  layout->stack.frame_is_entry = (uint16_t)entry;
   return fits(layout);
 }
 

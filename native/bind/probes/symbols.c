@@ -5,6 +5,8 @@
  *   elf.load_bias                  addresses of the code minus its offsets
  *   elf.address(offset)            of the byte at an offset of the file
  *   elf.symbol(address)            bytes, or None
+ *   elf.addresses(name)            of the functions with this name, and of their
+ *                                  parts (name.cold): a list
  *   kernel = KernelSymbols(path)   /proc/kallsyms
  *   kernel.symbol(address)
  *   len(kernel)                    0 if the kernel hides the addresses
@@ -18,6 +20,8 @@
 #include "bind/common/types.h"
 #include "probes/elf_file.h"
 #include "probes/kernel_symbols.h"
+
+enum { MAX_ADDRESSES = 64 };
 
 struct elf_object {
   PyObject_HEAD
@@ -107,6 +111,24 @@ static PyObject* elf_symbol(PyObject* object, PyObject* value) {
   return name_at(&((struct elf_object*)object)->elf.symbols, value);
 }
 
+static PyObject* elf_addresses(PyObject* object, PyObject* name) {
+  uint64_t found[MAX_ADDRESSES];
+  if (!PyBytes_Check(name))
+    return PyErr_Format(PyExc_TypeError, "name must be bytes");
+  int count =
+      st_symbol_table_addresses(&((struct elf_object*)object)->elf.symbols,
+                                PyBytes_AS_STRING(name), found, MAX_ADDRESSES);
+  PyObject* list = PyList_New(count);
+  for (int i = 0; list && i < count; i++) {
+    PyObject* address = PyLong_FromUnsignedLongLong(found[i]);
+    if (address)
+      PyList_SET_ITEM(list, i, address);
+    else
+      Py_CLEAR(list);
+  }
+  return list;
+}
+
 static PyObject* elf_build_id(PyObject* object, void* Py_UNUSED(closure)) {
   const struct st_elf_file* elf = &((struct elf_object*)object)->elf;
   return PyBytes_FromStringAndSize((const char*)elf->build_id,
@@ -119,6 +141,7 @@ static PyObject* elf_load_bias(PyObject* object, void* Py_UNUSED(closure)) {
 }
 
 static PyMethodDef kElfMethods[] = {
+    {"addresses", elf_addresses, METH_O, NULL},
     {"address", elf_address, METH_O, NULL},
     {"symbol", elf_symbol, METH_O, NULL},
     {0},

@@ -36,10 +36,11 @@ Show live in which Python functions a running process, and its children, spend t
 
   stretto top 4711
   stretto top 4711 --wall           waiting threads, too
+  stretto top 4711 --native         C functions, too
   stretto top 4711 -t 10s > FILE    without a terminal: a table every second
 
-The process needs no preparation. It is neither stopped nor changed: its memory is read while it
-runs. CPython 3.11 to 3.15 is supported, in any environment of this machine.
+The process needs no preparation. It is neither stopped (unless with --native) nor changed: its
+memory is read while it runs. CPython 3.11 to 3.15 is supported, in any environment of this machine.
 """
 
 EPILOG = """\

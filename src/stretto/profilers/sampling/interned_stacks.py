@@ -2,7 +2,8 @@
 
 Frames and stacks have the numbers that the sampler gives them; numbers start at 1.
 
-Names and stacks are those of function slices: the machinery of imports and threads is left out of
+A frame whose line is `NATIVE` is a C function, which remains as it is. The others:
+names and stacks are those of function slices: the machinery of imports and threads is left out of
 the stacks, functions have their module, `shop.views.quote`, those of the script excepted, and the
 body of a module is `import shop.views`, or the script's name.
 
@@ -23,12 +24,16 @@ from stretto.profilers.sampling.code_origin import (
     is_spawner,
     runs_scripts,
 )
+from stretto.profilers.sampling.objects import CodeName
 from stretto.protos.trace import Callstack, Frame, InternedData, InternedString, Mapping
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from stretto.profilers.sampling.objects import CodeName
+    from stretto.profilers.sampling.native_code import NativeFrame
+
+NATIVE = -1
+"""The line of a C function (ST_NATIVE_LINE of native/probes/stack_table.h)."""
 
 _MAX_CHECKED = 256
 """The most code objects that `is_stale` compares."""
@@ -40,6 +45,12 @@ class CodeReader(Protocol):
     def code_name(self, address: int, /) -> CodeName: ...
 
     def identity(self, address: int, /) -> bytes: ...
+
+
+class FunctionReader(Protocol):
+    """Reads the names of C functions, by their addresses."""
+
+    def frame(self, address: int, /) -> NativeFrame: ...
 
 
 class FunctionKey(NamedTuple):
@@ -59,20 +70,24 @@ class _Code:
     """
 
     __slots__ = (
-        "filename", "folded", "function", "identity", "is_body", "is_main", "key", "line", "number"
+        "filename", "folded", "function", "identity", "is_body", "is_main", "is_native", "key",
+        "line", "number",
     )  # fmt: skip
 
-    def __init__(self, name: CodeName, identity: bytes, number: int) -> None:
+    def __init__(self, name: CodeName, identity: bytes, number: int, *, is_native: bool) -> None:
         self.function, self.filename, self.line = name
         self.key = FunctionKey(*name)
         self.identity = identity
         self.number = number
         self.is_body = is_body(name.function, name.filename)
-        self.folded = is_folded(name.function, name.filename)
+        self.folded = not is_native and is_folded(name.function, name.filename)
+        self.is_native = is_native
         self.is_main = False
 
     def name(self, scripts: set[str]) -> None:
         """Give the code its final name; `scripts` are the files of scripts."""
+        if self.is_native:
+            return
         if self.is_body:
             shown = body_name(self.filename, is_main=self.is_main)
         else:
@@ -88,10 +103,17 @@ class InternedStacks:
         reader: Reads the names of code objects.
         scripts: The files of scripts, whose functions have no module; those of the stacks are
             added. Several processes may share the set.
+        functions: Reads the names of C functions, if there are any.
     """
 
-    def __init__(self, reader: CodeReader, scripts: set[str] | None = None) -> None:
+    def __init__(
+        self,
+        reader: CodeReader,
+        scripts: set[str] | None = None,
+        functions: FunctionReader | None = None,
+    ) -> None:
         self._reader = reader
+        self._functions = functions
         self._scripts = set() if scripts is None else scripts
         self._codes: dict[int, _Code] = {}
         self._mappings: dict[str, int] = {}
@@ -110,12 +132,13 @@ class InternedStacks:
         """Add a frame. Its names are read now.
 
         Args:
-            address: the address of the code object.
-            line: the line in the file.
+            address: the address of the code object, or of the C function.
+            line: the line in the file, or `NATIVE`.
             place: a number that only this frame of the function has, as `rel_pc`. Old trace
                 processors don't read lines: without it, frames of one function are the same.
         """
-        code = self._codes.get(address) or self._add_code(address)
+        is_native = line == NATIVE
+        code = self._codes.get(address) or self._add_code(address, is_native=is_native)
         self._frames.append(code)
         mapping = self._mapping(code.filename)
         self._new.frames.append(
@@ -125,8 +148,8 @@ class InternedStacks:
                 mapping_id=mapping,
                 rel_pc=place,
                 source_path_iid=mapping,
-                line_number=line,
-                kind=Frame.Kind.KIND_INTERPRETED,
+                line_number=None if is_native else line,
+                kind=Frame.Kind.KIND_NATIVE if is_native else Frame.Kind.KIND_INTERPRETED,
             )
         )
 
@@ -144,9 +167,10 @@ class InternedStacks:
     def unfolded(self, stack: tuple[int, ...]) -> tuple[int, ...]:
         """Return the stack without machinery, if anything remains."""
         codes = [self._frames[number - 1] for number in stack]
-        if len(codes) > 1 and codes[0].filename == "<string>" and is_spawner(codes[1].filename):
-            codes[0].folded = True
-        for caller, code in pairwise([None, *codes]):
+        calls = [code for code in codes if not code.is_native]
+        if len(calls) > 1 and calls[0].filename == "<string>" and is_spawner(calls[1].filename):
+            calls[0].folded = True
+        for caller, code in pairwise([None, *calls]):
             if code is not None and (caller is None or runs_scripts(caller.filename)):
                 code.is_main = code.is_body
                 if code.is_main:
@@ -170,13 +194,18 @@ class InternedStacks:
         """Return the functions of a stack, the outermost call first."""
         return [self._frames[number - 1].key for number in stack]
 
-    def _add_code(self, address: int) -> _Code:
-        name = self._reader.code_name(address)
+    def _add_code(self, address: int, *, is_native: bool) -> _Code:
+        name = self._name(address, is_native=is_native)
         number = len(self._codes) + 1
-        code = _Code(name, self._identity(address), number)
+        code = _Code(name, self._identity(address), number, is_native=is_native)
         self._unnamed.append(code)
         self._codes[address] = code
         return code
+
+    def _name(self, address: int, *, is_native: bool) -> CodeName:
+        if is_native and self._functions is not None:
+            return CodeName(*self._functions.frame(address), 0)
+        return self._reader.code_name(address)
 
     def _mapping(self, filename: str) -> int:
         """Return the number of a file, as a mapping and as a source path."""

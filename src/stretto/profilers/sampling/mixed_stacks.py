@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from stretto.profilers.sampling.native_code import LOOP
 from stretto.profilers.sampling.native_stacks import NativeStacks
 from stretto.profilers.sampling.objects import ObjectReader
 from stretto.profilers.sampling.process import ProcessError
@@ -25,10 +26,9 @@ from stretto.profilers.sampling.stacks import Frame, ThreadStack, read_stacks
 
 if TYPE_CHECKING:
     from stretto.profilers.sampling.layout import Layout
-    from stretto.profilers.sampling.native_stacks import NativeFrame
+    from stretto.profilers.sampling.native_code import NativeFrame
     from stretto.profilers.sampling.process import PythonProcess
 
-_LOOP = "_PyEval_EvalFrameDefault"
 _FRAME_BYTES = 96
 _MAX_FRAMES = 4096
 
@@ -126,4 +126,4 @@ def mixed(calls: list[Frame], counts: list[int], native: list[NativeFrame]) -> l
 
 def _is_loop(function: str) -> bool:
     """Return whether a C function is the interpreter's loop; a part of it has a suffix."""
-    return function.partition(".")[0] == _LOOP
+    return function.partition(".")[0] == LOOP

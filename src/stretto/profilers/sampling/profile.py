@@ -192,6 +192,26 @@ class Profile:
         return self._stat("torn")
 
     @property
+    def native(self) -> int:
+        """The number of samples with C functions."""
+        return self._stat("native")
+
+    @property
+    def unstopped(self) -> int:
+        """The number of samples of threads that ran, and were not stopped for C functions."""
+        return self._stat("unstopped")
+
+    @property
+    def paused_ns(self) -> int:
+        """How long threads were stopped for C functions, all together."""
+        return self._stat("paused_ns")
+
+    @property
+    def native_problems(self) -> dict[int, str]:
+        """Why the samples of a process have no C functions, by pid."""
+        return {samples.pid: samples.problem for samples in self._samples if samples.problem}
+
+    @property
     def late(self) -> int:
         """The number of samples that are missing because this process did not run in time."""
         return self._stat("late")

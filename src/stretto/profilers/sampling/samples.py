@@ -13,12 +13,15 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from stretto._native import boottime_ns
 from stretto.base import proc_files
 from stretto.profilers.sampling.interned_stacks import InternedStacks
+from stretto.profilers.sampling.native_code import LOOP, NativeCode
 from stretto.profilers.sampling.objects import ObjectReader
+from stretto.profilers.sampling.process import ProcessError
 from stretto.profilers.sampling.sample_forms import defaults_of, torn_sample
 from stretto.profilers.sampling.stacks import kernel_name
 from stretto.profilers.sampling.thread_names import read_thread_names
@@ -41,6 +44,8 @@ CLEARED = 1  # SEQ_INCREMENTAL_STATE_CLEARED
 NEEDED = 2  # SEQ_NEEDS_INCREMENTAL_STATE
 _PACKET = 1  # Trace.packet
 _GONE, _NEW_FRAMES = 1, 3  # Results of `PythonSampler.run`.
+_CODE_PERIOD_NS = 1_000_000_000
+"""The shortest time after which the list of files in memory is read again."""
 
 
 class ProcessSamples:
@@ -72,6 +77,8 @@ class ProcessSamples:
         """The number of samples by the function that was the innermost call."""
         self.total: dict[FunctionKey, int] = {}
         """The number of samples by each function on the stack."""
+        self.problem = ""
+        """Why samples have no C functions, though they should."""
         self._sequence_id = sequence_id
         self._settings = settings
         self._start_us = boottime_ns() // US
@@ -79,6 +86,7 @@ class ProcessSamples:
             settings.mode, settings.period_ns, sequence_id, self._start_us, settings.form
         )
         self._reader = ObjectReader(process.pid, process.layout)
+        self._code = self._native_code() if settings.native else None
         self._process = process
         self._names_itself = names_itself
         self._scripts = set() if scripts is None else scripts
@@ -94,12 +102,38 @@ class ProcessSamples:
         self._first = True
 
     def _forget(self) -> None:
-        self._interned = InternedStacks(self._reader, self._scripts)
+        self._interned = InternedStacks(self._reader, self._scripts, self._code)
         self._hits: list[int] = []
         self._cleared = True
 
+    def _native_code(self) -> NativeCode:
+        """Let the samples have C functions."""
+        try:
+            code = NativeCode(self.pid)
+        except OSError as error:
+            raise ProcessError(f"Process {self.pid} can't be read: {error}.") from error
+        loops = code.loops()
+        self._sampler.add_native(True)
+        self._sampler.set_code(code.ranges, loops)
+        if not loops:
+            self.problem = f"{LOOP} has no name in its file"
+        self._code_read_ns, self._unknown_code = time.monotonic_ns(), 0
+        return code
+
+    def _update_code(self, code: NativeCode) -> None:
+        """Read where the process has its code, if it has loaded more."""
+        unknown = self.stats["unknown_code"]
+        is_due = time.monotonic_ns() - self._code_read_ns > _CODE_PERIOD_NS
+        if unknown > self._unknown_code and is_due:
+            self._code_read_ns, self._unknown_code = time.monotonic_ns(), unknown
+            with suppress(OSError):  # The process has ended.
+                code.update()
+                self._sampler.set_code(code.ranges, code.loops())
+
     def run(self, duration_ns: int) -> bool:
         """Sample for some time, mostly without the GIL; return False if the process is gone."""
+        if self._code is not None:
+            self._update_code(self._code)
         end = time.monotonic_ns() + duration_ns
         result = _NEW_FRAMES
         while result == _NEW_FRAMES:

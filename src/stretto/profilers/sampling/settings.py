@@ -19,6 +19,7 @@ class Settings(NamedTuple):
         children: Whether child processes are sampled, too.
         numbered: Whether the packets have sequence ids; else the writer has to add them.
         form: PERF_SAMPLE or STACK_SAMPLE of `process`.
+        native: Whether samples have C functions, too; threads that run are stopped for that.
     """
 
     mode: int
@@ -26,3 +27,4 @@ class Settings(NamedTuple):
     children: bool = True
     numbered: bool = True
     form: int = PERF_SAMPLE
+    native: bool = False

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from stretto.profilers.sampling.mixed_stacks import mixed, read_mixed_stacks
-from stretto.profilers.sampling.native_stacks import NativeFrame
+from stretto.profilers.sampling.native_code import NativeFrame
 from stretto.profilers.sampling.process import ProcessError, find_python
 from stretto.profilers.sampling.stacks import Frame, ThreadStack
 from tests.support.polling import wait_until

@@ -1,0 +1,128 @@
+#include "probes/stopped_thread.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <sys/ptrace.h>
+#include <sys/uio.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <time.h>
+
+enum {
+  /* A thread that has a CPU stops within this time, in which this one keeps its
+   * own: given up, it would be back milliseconds later on a busy machine. */
+  SPIN_NS = 20 * 1000,
+  NAP_NS = 20 * 1000,
+};
+
+static uint64_t now_ns(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* Looks once whether the thread has stopped; ST_STOP_LATE: it has not. */
+static enum st_stop_result look(struct st_stopped_thread* t) {
+  int status;
+  int found = waitpid(t->tid, &status, __WALL | WNOHANG);
+  if (found == 0 || (found < 0 && errno == EINTR))
+    return ST_STOP_LATE;
+  if (found < 0 || !WIFSTOPPED(status)) {
+    t->tid = 0;
+    return ST_STOP_GONE;
+  }
+  /* Without an event, it has stopped because of a signal, which it gets. */
+  t->signal = status >> 16 ? 0 : WSTOPSIG(status);
+  return ST_STOP_DONE;
+}
+
+static enum st_stop_result wait_for(struct st_stopped_thread* t,
+                                    uint64_t limit_ns) {
+  const struct timespec nap = {.tv_nsec = NAP_NS};
+  uint64_t start = t->since_ns;
+  enum st_stop_result result = look(t);
+  uint64_t looked = now_ns();
+  while (result == ST_STOP_LATE && looked - start < limit_ns) {
+    t->since_ns = looked;
+    if (looked - start > SPIN_NS)
+      nanosleep(&nap, NULL);
+    looked = now_ns();
+    result = look(t);
+  }
+  return result;
+}
+
+enum st_stop_result st_stopped_thread_stop(struct st_stopped_thread* t, int tid,
+                                           uint64_t limit_ns) {
+  if (ptrace(PTRACE_SEIZE, tid, NULL, NULL))
+    return errno == ESRCH ? ST_STOP_GONE : ST_STOP_REFUSED;
+  *t = (struct st_stopped_thread){.tid = tid, .since_ns = now_ns()};
+  /* If this fails, the thread has ended: wait_for() says so. */
+  ptrace(PTRACE_INTERRUPT, tid, NULL, NULL);
+  return wait_for(t, limit_ns);
+}
+
+#if defined(__x86_64__)
+
+static void convert(const struct user_regs_struct* from,
+                    struct st_registers* to) {
+  const uint64_t values[] = {
+      from->rax, from->rdx, from->rcx, from->rbx, from->rsi, from->rdi,
+      from->rbp, from->rsp, from->r8,  from->r9,  from->r10, from->r11,
+      from->r12, from->r13, from->r14, from->r15,
+  };
+  for (int i = 0; i < 16; i++)
+    to->values[i] = values[i];
+  to->known = (UINT64_C(1) << 16) - 1;
+  to->pc = from->rip;
+}
+
+#elif defined(__aarch64__)
+
+static void convert(const struct user_regs_struct* from,
+                    struct st_registers* to) {
+  for (int i = 0; i < 31; i++)
+    to->values[i] = from->regs[i];
+  to->values[ST_UNWIND_SP] = from->sp;
+  to->known = (UINT64_C(1) << 32) - 1;
+  to->pc = from->pc;
+}
+
+#endif
+
+#if defined(__x86_64__) || defined(__aarch64__)
+
+bool st_stopped_thread_registers(const struct st_stopped_thread* t,
+                                 struct st_registers* registers) {
+  struct user_regs_struct content;
+  struct iovec to = {&content, sizeof content};
+  if (ptrace(PTRACE_GETREGSET, t->tid, (void*)NT_PRSTATUS, &to) ||
+      to.iov_len != sizeof content)
+    return false;
+  *registers = (struct st_registers){0};
+  convert(&content, registers);
+  return true;
+}
+
+#else
+
+bool st_stopped_thread_registers(const struct st_stopped_thread* t,
+                                 struct st_registers* registers) {
+  (void)t, (void)registers;
+  return false;
+}
+
+#endif
+
+void st_stopped_thread_release(struct st_stopped_thread* t) {
+  /* If this fails, the thread has ended, and is waited for. */
+  if (ptrace(PTRACE_DETACH, t->tid, NULL, (void*)(intptr_t)t->signal))
+    waitpid(t->tid, NULL, __WALL | WNOHANG);
+  t->tid = 0;
+}
+
+bool st_stopped_thread_poll(struct st_stopped_thread* t) {
+  if (t->tid && look(t) == ST_STOP_DONE)
+    st_stopped_thread_release(t);
+  return !t->tid;
+}
