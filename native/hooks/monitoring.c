@@ -17,6 +17,7 @@
 #include "hooks/code_filter.h"
 #include "hooks/coroutine_bounds.h"
 #include "hooks/python_layout.h"
+#include "hooks/set_profile.h"
 
 #if PY_VERSION_HEX >= 0x030C0000
 
@@ -332,6 +333,10 @@ static bool restart_events(void) {
   return result != NULL;
 }
 
+static bool is_only_ours(PyThreadState* thread) {
+  return !st_python_profiles_calls(thread);
+}
+
 bool st_backend_start(void) {
   if (!find_monitoring() || !take_tool())
     return false;
@@ -345,8 +350,10 @@ bool st_backend_start(void) {
                               C_EVENTS, true);
     bits = more < 0 ? more : st_hooks.auto_detail ? bits : bits | more;
   }
-  if (bits >= 0 && restart_events() && set_events(bits))
+  if (bits >= 0 && restart_events() && set_events(bits)) {
+    st_set_profile_follow(is_only_ours, NULL);
     return true;
+  }
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
   st_backend_stop();
@@ -382,6 +389,7 @@ void st_backend_watch_calls(struct st_code_record* r) {
 void st_backend_stop(void) {
   if (tool < 0)
     return;
+  st_set_profile_unfollow();
   set_events(0);
   PyErr_Clear();
   for (uint32_t i = 0; i < st_code_records_count(); i++) {

@@ -11,11 +11,6 @@
  * counts the thread.  After the program has removed its function, our function
  * is set again.  sys.getprofile() returns a callable that sets our function, so
  * a program that saves and restores the profile function restores ours.
- *
- * If a thread has a profile function when it calls sys.setprofile(), the new
- * profile function gets an event for the return of that call.  Without our hook
- * it would not get this event.  So while the tracer runs, sys.setprofile() has
- * our own definition, which hides the event from the new function.
  */
 #include <patchlevel.h>
 
@@ -29,6 +24,7 @@
 #include "hooks/call_stack.h"
 #include "hooks/code_filter.h"
 #include "hooks/coroutine_bounds.h"
+#include "hooks/set_profile.h"
 
 #include <internal/pycore_frame.h>
 
@@ -168,55 +164,9 @@ void st_backend_check(void) {
   }
 }
 
-/* A strong reference to the original sys.setprofile(); NULL if it is not
- * replaced. */
-static PyCFunctionObject* setprofile;
-static PyMethodDef* original_setprofile;
-static PyMethodDef our_setprofile;
-/* The C function that the original sys.setprofile() installs. */
-static Py_tracefunc program_hook;
-
-/* A profile function that is installed instead of the program's hook until the
- * first event.  So the program's hook does not get the return of
- * sys.setprofile(). */
-static int skip_return(PyObject* self, PyFrameObject* frame, int what,
-                       PyObject* arg) {
-  PyThreadState_Get()->c_profilefunc = program_hook;
-  if (what == PyTrace_C_RETURN && arg == (PyObject*)setprofile)
-    return 0;
-  return program_hook(self, frame, what, arg);
-}
-
-static PyObject* set_profile(PyObject* module, PyObject* function) {
-  PyThreadState* thread = PyThreadState_Get();
-  bool was_ours = thread->c_profilefunc == on_event;
-  PyObject* result = original_setprofile->ml_meth(module, function);
-  if (result && was_ours && thread->c_profilefunc &&
-      thread->c_profileobj != rehook) {
-    program_hook = thread->c_profilefunc;
-    thread->c_profilefunc = skip_return;
-  }
-  return result;
-}
-
-/* Replaces the definition of sys.setprofile() if that is the expected C
- * function. */
-static void follow_setprofile(void) {
-  PyObject* function = PySys_GetObject("setprofile");
-  if (!function || !PyCFunction_CheckExact(function) ||
-      PyCFunction_GET_FLAGS(function) != METH_O)
-    return;
-  setprofile = (PyCFunctionObject*)Py_NewRef(function);
-  original_setprofile = setprofile->m_ml;
-  our_setprofile = *original_setprofile;
-  our_setprofile.ml_meth = set_profile;
-  setprofile->m_ml = &our_setprofile;
-}
-
-static void unfollow_setprofile(void) {
-  if (setprofile)
-    setprofile->m_ml = original_setprofile;
-  Py_CLEAR(setprofile);
+/* Our hook reports the return of sys.setprofile() to the program's hook. */
+static bool has_our_hook(PyThreadState* thread) {
+  return thread->c_profilefunc == on_event;
 }
 
 /* Sets our hook again.  Called when the program passes the object that it got
@@ -259,14 +209,14 @@ bool st_backend_start(void) {
     return true; /* Samples find the calls (merging_thread.h). */
   if (!find_start_new_thread())
     return false;
-  follow_setprofile();
+  st_set_profile_follow(has_our_hook, rehook);
   st_hooks.running = true;
   st_backend_check();
   return true;
 }
 
 void st_backend_stop(void) {
-  unfollow_setprofile();
+  st_set_profile_unfollow();
   for (PyThreadState* t = first_thread(); t; t = PyThreadState_Next(t)) {
     if (t->c_profilefunc == on_event)
       set_hook(t, NULL);

@@ -178,6 +178,16 @@ void st_python_tracked(void (*each)(PyObject*, void*), void* self) {
   tracked_of(&gc->permanent_generation.head, each, self);
 }
 
+bool st_python_profiles_calls(PyThreadState* thread) {
+#if PY_VERSION_HEX >= 0x030C0000
+  enum { CALL = 4, SYS_PROFILE = 6 }; /* An event, and a tool of monitoring. */
+  return thread->interp->monitors.tools[CALL] >> SYS_PROFILE & 1;
+#else
+  (void)thread;
+  return false;
+#endif
+}
+
 PyThreadState* st_python_attached_thread(void) {
 #if PY_VERSION_HEX >= 0x030D0000
   return PyThreadState_GetUnchecked();

@@ -59,6 +59,10 @@ PyObject* st_python_global(struct st_stack_frame frame, PyObject* name);
  * interpreter tracks.  The caller holds the GIL; `each` makes and frees no
  * object. */
 void st_python_tracked(void (*each)(PyObject* object, void* self), void* self);
+/* Whether the interpreter reports calls to profile functions.  It does so on all
+ * threads if one has a profile function, and goes on if that thread ends with
+ * it.  Always false on 3.11. */
+bool st_python_profiles_calls(PyThreadState* thread);
 /* Returns the calling thread's state if it holds the GIL, else NULL. */
 PyThreadState* st_python_attached_thread(void);
 

@@ -133,11 +133,14 @@ PROGRAMS = [
 ]
 
 
-@pytest.mark.usefixtures("function_options")
+@pytest.mark.parametrize("c_functions", [False, True])
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_profile_function_gets_the_same_events_during_function_tracing(
     program: Callable[[ProfileEvents], None],
+    c_functions: bool,
+    function_options: Callable[..., None],
 ) -> None:
+    function_options(c_functions=c_functions)
     bare: ProfileEvents = []
     recorded_events: ProfileEvents = []
     program([])  # From CPython 3.12 on, the first profiled run of a code object has fewer events.
