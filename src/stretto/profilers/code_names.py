@@ -5,6 +5,7 @@ shop.views.Cart.total       a method
 import pandas.core.frame    the body of a module
 checkout                    a function of the script itself
 shop.py                     the body of the script
+remote.py                   other code without a function, which `exec` runs from this file
 """
 
 from __future__ import annotations
@@ -27,13 +28,31 @@ def code_name(code: CodeType, module: str | None) -> str:
         code: the code of a function, of a class or of a module.
         module: the name of the module that the code runs in; None if it has no name.
     """
-    is_main = module is None or module in MAIN_MODULES
     if is_body(code):
-        return os.path.basename(code.co_filename) if is_main else f"import {module}"
+        file = code.co_filename
+        return f"import {module}" if _is_file_of(module, file) else os.path.basename(file)
     name = code.co_qualname
-    if module is None or is_main:
+    if module is None or module in MAIN_MODULES:
         return name
     return f"{_exporter(module, name.partition('.')[0])}.{name}"
+
+
+def _is_file_of(module: str | None, file: str) -> bool:
+    """Whether code from this file is the body of an imported module.
+
+    Code that the program runs by `exec` may have any name in its `__name__`. A module without a
+    source file (`shop.pyc`) has code with the name of the source file.
+    """
+    if module is None or module in MAIN_MODULES:
+        return False
+    if file.startswith("<frozen "):
+        return True
+    own = _namespace(module).get("__file__")
+    return isinstance(own, str) and _stem(own) == _stem(file)
+
+
+def _stem(file: str) -> str:
+    return os.path.splitext(os.path.basename(file))[0]
 
 
 def _exporter(module: str, name: str) -> str:
