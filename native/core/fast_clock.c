@@ -18,6 +18,8 @@ enum {
   /* The clock rate is measured over a window of time.  When the window has
    * reached this length, a new one starts. */
   MAX_WINDOW_NS = 1000000000,
+  /* The clock rate is measured again after this time. */
+  MEASURE_PERIOD_NS = 1000000,
   ATTEMPTS = 4,
 };
 
@@ -25,10 +27,16 @@ _Thread_local struct st_clock_pair st_clock_pair;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool available;
+/* Whether `available` is set: a thread that reads true needs no pthread_once(),
+ * whose code is far away. */
+static atomic_bool has_looked;
 
 /* The window over which the rate of the counter is measured. */
 static pthread_mutex_t window_mutex = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t window_counter, window_ns;
+/* When the rate is measured next.  It is accessed with relaxed atomics: a thread
+ * that reads an older time only tries to lock the mutex. */
+static _Atomic uint64_t measure_ns;
 /* Nanoseconds per count, shifted left by ST_RATE_SHIFT; 0 if not measured yet.
  * It is accessed with relaxed atomics, because a thread that reads an older
  * rate also computes a correct time. */
@@ -72,10 +80,12 @@ static uint64_t max_read_counts(void) {
 
 static void look(void) {
   available = counter_is_invariant() && clock_source_is_counter();
+  atomic_store_explicit(&has_looked, true, memory_order_release);
 }
 
 bool st_fast_clock_available(void) {
-  pthread_once(&once, look);
+  if (!atomic_load_explicit(&has_looked, memory_order_acquire))
+    pthread_once(&once, look);
   return available;
 }
 
@@ -110,6 +120,15 @@ static void update_rate(uint64_t counter, uint64_t ns) {
   }
 }
 
+static void measure(uint64_t counter, uint64_t ns) {
+  if (pthread_mutex_trylock(&window_mutex) != 0)
+    return;
+  update_rate(counter, ns);
+  atomic_store_explicit(&measure_ns, ns + MEASURE_PERIOD_NS,
+                        memory_order_relaxed);
+  pthread_mutex_unlock(&window_mutex);
+}
+
 uint64_t st_fast_clock_sync(void) {
   struct st_clock_pair* p = &st_clock_pair;
   uint64_t counter, ns;
@@ -117,10 +136,8 @@ uint64_t st_fast_clock_sync(void) {
   if (!st_fast_clock_available())
     return st_boottime_ns();
   bool good = read_pair(&counter, &ns);
-  if (good && pthread_mutex_trylock(&window_mutex) == 0) {
-    update_rate(counter, ns);
-    pthread_mutex_unlock(&window_mutex);
-  }
+  if (good && ns >= atomic_load_explicit(&measure_ns, memory_order_relaxed))
+    measure(counter, ns);
   uint64_t rate = atomic_load_explicit(&current_rate, memory_order_relaxed);
   if (ns < p->last)
     /* The time computed from the previous pair may have been some ns ahead of
