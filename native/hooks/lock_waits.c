@@ -50,11 +50,14 @@ static struct {
 /* Whether the thread writes a slice: that may take locks, too. */
 static _Thread_local bool is_busy;
 
+static bool is_recording(void) {
+  return waits.for_lock && !is_busy;
+}
+
 /* Returns the calling thread's state if its waits are recorded now, else
  * NULL. */
 static PyThreadState* recorded_thread(void) {
-  PyThreadState* thread =
-      waits.for_lock && !is_busy ? PyThreadState_Get() : NULL;
+  PyThreadState* thread = is_recording() ? PyThreadState_Get() : NULL;
   return thread && thread->interp == waits.interpreter ? thread : NULL;
 }
 
@@ -128,7 +131,7 @@ static PyObject* acquire_and_measure(const struct call* c, bool taken,
   uint64_t end = st_hooks.api->now();
   if (!holder) /* It was handed over to a thread that has told so meanwhile. */
     holder = other_holder(c->lock, thread);
-  if (end - begin >= ST_MIN_LOCK_WAIT_NS && recorded_thread()) {
+  if (end - begin >= ST_MIN_LOCK_WAIT_NS && is_recording()) {
     note_wait(thread, c->lock, holder, result, begin, end);
   } else if (result == Py_True && taken) {
     waits.short_waits++;

@@ -2,6 +2,7 @@
 
 #include "bind/track_event/emit.h"
 #include "bind/track_event/emit_plain.h"
+#include "bind/track_event/event_template.h"
 #include "bind/track_event/task_track.h"
 #include "bind/track_event/template_cache.h"
 #include "bind/track_event/thread_state.h"
@@ -19,9 +20,8 @@ enum {
   NEEDS_STATE = 2,
 };
 
-static uint8_t* put_time(struct st_sequence* s, uint8_t* p,
-                         const struct event_request* r, uint64_t now) {
-  uint64_t time = r->has_timestamp ? r->timestamp : now;
+static ALWAYS_INLINE uint8_t* put_time(struct st_sequence* s, uint8_t* p,
+                                       uint64_t time, uint64_t now) {
   if (time < s->last_timestamp || time > now) {
     p = st_trace_packet_put_timestamp(p, time);
     return st_trace_packet_put_timestamp_clock_id(p, ST_CLOCK_BOOTTIME);
@@ -31,16 +31,16 @@ static uint8_t* put_time(struct st_sequence* s, uint8_t* p,
   return p;
 }
 
-static uint8_t* put_values(uint8_t* p, const uint8_t* limit,
-                           const struct template_entry* e,
-                           const struct event_request* r) {
-  Py_ssize_t count = PyTuple_GET_SIZE(r->argument_names);
+static ALWAYS_INLINE uint8_t* put_values(uint8_t* p, const uint8_t* limit,
+                                         const struct template_entry* e,
+                                         PyObject* const* values,
+                                         Py_ssize_t count) {
   for (Py_ssize_t i = 0; i < count; i++) {
-    if (r->argument_values[i] == Py_None)
+    if (values[i] == Py_None)
       continue;
     if (!e->iids[i])
       return NULL;
-    p = put_plain_argument(p, limit, e->iids[i], r->argument_values[i]);
+    p = put_plain_argument(p, limit, e->iids[i], values[i]);
     if (!p)
       return NULL;
   }
@@ -50,7 +50,8 @@ static uint8_t* put_values(uint8_t* p, const uint8_t* limit,
 static uint8_t* put_rest(uint8_t* p, const uint8_t* limit,
                          const struct template_entry* e,
                          const struct event_request* r) {
-  p = put_values(p, limit, e, r);
+  p = put_values(p, limit, e, r->argument_values,
+                 PyTuple_GET_SIZE(r->argument_names));
   if (p && r->flow)
     p = put_plain_flow(p, limit, PART_FLOW, r->flow);
   if (p && r->terminating_flow)
@@ -73,7 +74,7 @@ static bool write_event(struct st_sequence* s, const struct template_entry* e,
   uint8_t* start = st_trace_writer_reserve_wide(&s->writer, room);
   if (!start)
     return false;
-  uint8_t* p = put_time(s, start, r, now);
+  uint8_t* p = put_time(s, start, r->has_timestamp ? r->timestamp : now, now);
   p = st_trace_packet_put_sequence_flags(p, NEEDS_STATE);
   *p++ = ST_FIELD_TRACE_PACKET_TRACK_EVENT << 3 | ST_WIRE_DELIMITED;
   uint8_t* size = p;
@@ -149,8 +150,23 @@ uint32_t emit_template(const struct event_request* r, uint32_t mask) {
                                                         : st_emit(r, mask);
 }
 
-void emit_template_slice(const struct event_request* r, uint32_t mask,
-                         uint64_t end) {
+/* Writes the END of a slice to the slots in `begun`, by st_emit. */
+static void emit_end(const struct event_request* begin, uint32_t begun,
+                     uint32_t since, uint64_t end) {
+  struct event_request e = {.type = ST_SLICE_END,
+                            .on_thread_track = begin->on_thread_track,
+                            .track = begin->track,
+                            .since = since,
+                            .has_timestamp = true,
+                            .timestamp = end};
+  uint32_t running = st_slots_running_since(begun, since);
+  if (running)
+    st_emit(&e, running);
+}
+
+/* Writes the BEGIN that is requested, and the END. */
+static void emit_template_slice(const struct event_request* r, uint32_t mask,
+                                uint64_t end) {
   if (UNLIKELY(st_events_underway))
     return;
   uint64_t track = 0;
@@ -158,14 +174,76 @@ void emit_template_slice(const struct event_request* r, uint32_t mask,
   if (LIKELY(s && write_end(s, end, track)))
     return;
   uint32_t since = st_start_counter;
-  uint32_t begun = s ? mask : st_emit(r, mask);
-  struct event_request e = {.type = ST_SLICE_END,
-                            .on_thread_track = r->on_thread_track,
-                            .track = r->track,
-                            .since = since,
+  emit_end(r, s ? mask : st_emit(r, mask), since, end);
+}
+
+/* --- slices of the past --------------------------------------------------- */
+
+/* Writes the BEGIN of a slice on the thread's own track.  Returns false, with
+ * nothing written, if the caller has to use emit_template_slice. */
+static bool write_own_begin(struct st_sequence* s,
+                            const struct template_entry* e,
+                            const struct past_slice* slice) {
+  uint64_t last = s->last_timestamp;
+  size_t room = MAX_HEAD + e->size + MAX_VALUES;
+  uint8_t* start = st_sequence_is_current(s)
+                       ? st_trace_writer_reserve_wide(&s->writer, room)
+                       : NULL;
+  if (!start)
+    return false;
+  uint8_t* p = put_time(s, start, slice->begin, slice->begin);
+  p = st_trace_packet_put_sequence_flags(p, NEEDS_STATE);
+  *p++ = ST_FIELD_TRACE_PACKET_TRACK_EVENT << 3 | ST_WIRE_DELIMITED;
+  uint8_t* size = p;
+  p = st_track_event_put_type(p + 2, ST_SLICE_BEGIN);
+  p = put_values(p, start + room - e->size, e, slice->values, slice->count);
+  if (!p) {
+    s->last_timestamp = last;
+    return false;
+  }
+  memcpy(p, e->block, e->size);
+  st_finish_wide(s, size, p + e->size);
+  return true;
+}
+
+/* Returns the thread's sequence if it has the template's block, else NULL. */
+static struct thread_sequence* own_sequence(const EventTemplateObject* template,
+                                            uint32_t mask) {
+  if (UNLIKELY(st_events_underway))
+    return NULL;
+  struct thread_sequence* s = only_sequence(st_thread, mask);
+  if (UNLIKELY(!s || s->filter_annotations || !s->templates))
+    return NULL;
+  const struct template_entry* e = template_cache_entry(s->templates, template);
+  return e->number == template->number && e->epoch == s->core.epoch ? s : NULL;
+}
+
+static void emit_past(EventTemplateObject* template, TrackObject* track,
+                      const struct past_slice* slice, uint32_t mask) {
+  struct event_request r = {.type = ST_SLICE_BEGIN,
+                            .on_thread_track = !track,
+                            .track = track,
                             .has_timestamp = true,
-                            .timestamp = end};
-  uint32_t running = st_slots_running_since(begun, since);
-  if (running)
-    st_emit(&e, running);
+                            .is_past = true,
+                            .timestamp = slice->begin};
+  template_request(&r, template, slice->values, slice->count);
+  emit_template_slice(&r, mask, slice->end);
+}
+
+void emit_past_slice(EventTemplateObject* template, TrackObject* track,
+                     const struct past_slice* slice) {
+  uint32_t mask = category_mask(template->category);
+  if (!mask)
+    return;
+  struct thread_sequence* s = track ? NULL : own_sequence(template, mask);
+  uint32_t since = st_start_counter;
+  if (UNLIKELY(!s) ||
+      !write_own_begin(&s->core, template_cache_entry(s->templates, template),
+                       slice)) {
+    emit_past(template, track, slice, mask);
+  } else if (UNLIKELY(!st_sequence_write_block(&s->core, slice->end,
+                                               &st_end_block, 0))) {
+    struct event_request r = {.on_thread_track = true};
+    emit_end(&r, mask, since, slice->end);
+  }
 }

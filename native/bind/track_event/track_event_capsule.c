@@ -5,7 +5,6 @@
 #include "bind/track_event/call_blocks.h"
 #include "bind/track_event/emit.h"
 #include "bind/track_event/emit_template.h"
-#include "bind/track_event/event_template.h"
 #include "bind/track_event/process_track.h"
 #include "bind/track_event/source_location.h"
 #include "bind/track_event/thread_state.h"
@@ -193,17 +192,8 @@ static void api_instant_past(PyObject* category, PyObject* name,
 static void api_past_slice(PyObject* template, PyObject* track, uint64_t begin,
                            uint64_t end, PyObject* const* values,
                            Py_ssize_t count) {
-  EventTemplateObject* t = (EventTemplateObject*)template;
-  struct event_request r = {.type = ST_SLICE_BEGIN,
-                            .on_thread_track = !track,
-                            .track = (TrackObject*)track,
-                            .has_timestamp = true,
-                            .is_past = true,
-                            .timestamp = begin};
-  template_request(&r, t, values, count);
-  uint32_t mask = category_mask(t->category);
-  if (mask)
-    emit_template_slice(&r, mask, end);
+  const struct past_slice slice = {begin, end, values, count};
+  emit_past_slice((EventTemplateObject*)template, (TrackObject*)track, &slice);
 }
 
 static PyObject* api_thread_track(uint64_t native_id) {
