@@ -2,7 +2,6 @@
 
 #include "bind/track_event/emit.h"
 #include "bind/track_event/emit_plain.h"
-#include "bind/track_event/event_template.h"
 #include "bind/track_event/task_track.h"
 #include "bind/track_event/template_cache.h"
 #include "bind/track_event/thread_state.h"
@@ -140,6 +139,18 @@ static bool write_end(struct thread_sequence* s, uint64_t end, uint64_t track) {
   if (!track)
     return st_sequence_write_block(&s->core, end, &st_end_block, 0);
   return st_sequence_write_small(&s->core, ST_SLICE_END, end, 0, 0, track);
+}
+
+void template_request(struct event_request* r, EventTemplateObject* template,
+                      PyObject* const* values, Py_ssize_t count) {
+  while (count > 0 && values[count - 1] == Py_None)
+    count--;
+  r->category = template->category;
+  r->template = template;
+  r->name = template->name;
+  r->argument_names = template->names[count];
+  r->argument_values = values;
+  r->more_arguments = template->constants;
 }
 
 uint32_t emit_template(const struct event_request* r, uint32_t mask) {

@@ -15,6 +15,12 @@
 
 #include "bind/track_event/event_request.h"
 
+/* Fills the request for an event of the template, with `count` values for the
+ * first `count` names.  The request borrows these values. */
+void template_request(struct event_request* request,
+                      EventTemplateObject* template, PyObject* const* values,
+                      Py_ssize_t count);
+
 /* Writes an event of request->template to the slots in `mask`.  The result is
  * that of st_emit. */
 uint32_t emit_template(const struct event_request* request, uint32_t mask);

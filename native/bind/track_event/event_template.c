@@ -50,18 +50,6 @@ static bool take_keywords(struct event_request* r, PyObject* const* values,
   return true;
 }
 
-void template_request(struct event_request* r, EventTemplateObject* template,
-                      PyObject* const* values, Py_ssize_t count) {
-  while (count > 0 && values[count - 1] == Py_None)
-    count--;
-  r->category = template->category;
-  r->template = template;
-  r->name = template->name;
-  r->argument_names = template->names[count];
-  r->argument_values = values;
-  r->more_arguments = template->constants;
-}
-
 /* Fills the request from a call's arguments.  Returns false with an exception
  * set if an argument is wrong and misuse raises. */
 static bool parse(struct event_request* r, EventTemplateObject* template,

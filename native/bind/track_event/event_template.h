@@ -21,9 +21,3 @@ extern PyTypeObject* st_event_template_type;
 
 /* The method Category.template. */
 st_bind_function category_template;
-
-/* Fills the request for an event of the template, with `count` values for the
- * first `count` names.  The request borrows these values. */
-void template_request(struct event_request* request,
-                      EventTemplateObject* template, PyObject* const* values,
-                      Py_ssize_t count);
