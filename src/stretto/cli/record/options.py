@@ -41,6 +41,8 @@ def parse_time_ns(text: str) -> int:
         return _positive(float(number) * TIME_UNITS[unit])
     except (KeyError, ValueError, OverflowError):
         message = f"{text!r} isn't a time above 0: give a number and a unit, like 50us or 1.5s."
+        if not unit and number.isascii() and number.isdecimal() and int(number):
+            message = f"{text!r} isn't a time: the unit is missing, as in {number}ms or {number}s."
         raise ConfigError(message) from None
 
 
