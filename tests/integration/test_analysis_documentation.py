@@ -48,6 +48,13 @@ def test_sql_block_gives_the_slices_of_the_thread() -> None:
     assert duration >= 0
 
 
+def test_sql_block_of_raw_events_runs() -> None:
+    from stretto.analysis import TraceProcessor
+
+    with TraceProcessor("trace.pftrace") as processor:
+        assert processor.query(block_with("sql", "from ftrace_event")).fetchall() == []
+
+
 def test_block_for_the_package_perfetto_runs(capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("pandas", reason="a line of the block needs pandas")
     variables: dict[str, object] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,16 @@ named.wait()
 """
 
 
-@pytest.mark.parametrize("option", ["--auto", "--full", "--ring"])
+auto = pytest.param(
+    "--auto",
+    marks=pytest.mark.skipif(
+        sys.version_info < (3, 12),
+        reason="samples name a thread on CPython 3.11: one that has ended keeps its first name",
+    ),
+)
+
+
+@pytest.mark.parametrize("option", [auto, "--full", "--ring"])
 def test_last_names_of_threads_are_in_the_trace(option: str, tmp_path: Path, oracle: Any) -> None:
     script = tmp_path / "job.py"
     script.write_text(PROGRAM)

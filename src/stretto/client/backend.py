@@ -136,9 +136,13 @@ def make_session_backend(name: str) -> SessionBackend:
 
 def load_in_process() -> None:
     """Import the modules of a session in this process, and those of its service."""
-    from stretto import _pyhooks
+    bundle.load("in_process", exempt_since=_exempt_since)
 
-    bundle.load("in_process", exempt_since=_pyhooks.exempt_since)
+
+def _exempt_since(first: list[dict[str, int]]) -> bool:
+    from stretto import _pyhooks  # an import that collections needn't visit either
+
+    return _pyhooks.exempt_since(first)
 
 
 def _make(makers: dict[str, Callable[[], T]], name: str) -> T:
