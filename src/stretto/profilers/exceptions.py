@@ -181,9 +181,11 @@ _patches: list[Patch] = []
 
 
 def _switch(on: bool) -> None:
+    global _seen
     for patch in _patches:
         patch.switch(on)
     if on:
+        _seen = ()  # The next session has not recorded it.
         atexit.register(_at_exit)
     else:
         atexit.unregister(_at_exit)

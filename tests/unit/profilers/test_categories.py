@@ -470,6 +470,13 @@ class TestKeptExceptions:
         ]
         assert len(caplog.records) == 3
 
+    def test_exception_that_an_earlier_session_has_recorded_is_recorded_again(self) -> None:
+        error = KeyError("qty")
+        for keeper in ("future", "task"):
+            with recorded("python.exceptions") as result:
+                exceptions.on_kept(error, keeper)
+            assert [event.args["kept_by"] for event in result.events] == [keeper]
+
     def test_recording_does_not_mark_a_task_exception_as_retrieved(
         self, caplog: pytest.LogCaptureFixture
     ) -> None:
