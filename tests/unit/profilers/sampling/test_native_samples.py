@@ -105,7 +105,9 @@ def test_thread_that_is_not_stopped_has_its_python_calls_only() -> None:
         fast.until(lambda: fast.profile.unstopped > 20)
         recorded.until(lambda: recorded.profile.sampled > 20)
     assert fast.profile.sampled > fast.profile.native
-    assert fast.profile.unstopped + fast.profile.native >= fast.profile.sampled
+    # The stack of a thread that was stopped may be unreadable: a few samples are neither.
+    neither = fast.profile.sampled - fast.profile.unstopped - fast.profile.native
+    assert neither <= fast.profile.sampled // 10
 
 
 def test_addresses_of_the_loop_are_in_the_code() -> None:
