@@ -37,6 +37,8 @@ _ARITHMETIC = (
 )
 _WIDE_PARENTS = (*_ARITHMETIC, exp.Select, exp.Alias, exp.Tuple, exp.If, exp.Case, exp.Coalesce)
 _MAX_INT = 2**63 - 1
+_SETS = re.compile(r"\[(?P<other>\^?)(?P<mark>!?)(?P<rest>\]?[^]]*)\]")
+"""The sets of characters in a pattern of GLOB."""
 _LONGEST_LIST = 50
 """For longer lists, DuckDB's own IN is used."""
 
@@ -120,7 +122,27 @@ def _concat(node: exp.Expr) -> exp.Expr:
 def _like(node: exp.Expr) -> exp.Expr:
     if isinstance(node.parent, exp.Escape):
         raise QueryError("LIKE with ESCAPE is not available: use GLOB")
-    return call("_like", text(node.this), text(node.expression))
+    found = call("_like", text(node.this), text(node.expression))
+    # From version 30.20 on, sqlglot has NOT LIKE as one node.
+    return exp.Paren(this=exp.Not(this=found)) if node.args.get("negate") else found
+
+
+def _glob(node: exp.Expr) -> exp.Expr:
+    """Write sets of other characters as DuckDB does, `[!a-z]`: SQLite writes `[^a-z]`."""
+    pattern = node.expression
+    if isinstance(pattern, exp.Literal):
+        node.set("expression", exp.Literal.string(_SETS.sub(_set_of_duckdb, pattern.name)))
+    else:
+        old, new = exp.Literal.string("[^"), exp.Literal.string("[!")
+        node.set("expression", call("replace", text(pattern), old, new))
+    return _matched(node)
+
+
+def _set_of_duckdb(found: re.Match[str]) -> str:
+    other, mark, rest = found["other"], found["mark"], found["rest"]
+    if other:
+        return f"[!{mark}{rest}]"
+    return f"[{rest}{mark}]" if rest else mark or "[]"
 
 
 def _matched(node: exp.Expr) -> exp.Expr:
@@ -219,7 +241,7 @@ _REWRITERS = {
     exp.In: _in,
     exp.DPipe: _concat,
     exp.Like: _like,
-    exp.Glob: _matched,
+    exp.Glob: _glob,
     exp.RegexpLike: _matched,
     exp.Mod: _mod,
     exp.Case: _case,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import sqlglot
 from sqlglot import exp
+from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import ParseError, TokenError
 
 from stretto.analysis.sql.bare_columns import wrap_bare_columns
@@ -23,6 +24,12 @@ from stretto.analysis.sql.truth import rewrite_truth
 
 if TYPE_CHECKING:
     from stretto.analysis.sql.catalog import Catalog
+
+
+class _DuckDB(DuckDB):
+    """DuckDB with the order of NULLs that runtime.SETTINGS sets: other orders are written."""
+
+    NULL_ORDERING = "nulls_are_small"
 
 
 def parse(text: str) -> exp.Expr:
@@ -85,4 +92,4 @@ def rewrite(
     rewrite_truth(tree)
     if not with_macros:
         without_macros(tree)
-    return tree.sql(dialect="duckdb", unsupported_level=sqlglot.ErrorLevel.IGNORE)
+    return tree.sql(dialect=_DuckDB, unsupported_level=sqlglot.ErrorLevel.IGNORE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from importlib.util import find_spec
 
 import pytest
@@ -49,6 +50,29 @@ def nested() -> TraceProcessor:
 def value(processor: TraceProcessor, expression: str) -> object:
     ((found,),) = processor.query(f"select {expression}").fetchall()
     return found
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "'busy' not like 'b%'",
+        "'busy' not like 'c%'",
+        "iif('busy' not like 'b%', 1, 2)",
+        "'busy' not glob 'b*'",
+        "'busy' glob '[^a-z]*'",
+        "'Busy' glob '[^a-z]*'",
+        "'busy' glob '[!a-z]*'",
+        "'!usy' glob '[!a-z]*'",
+        "'!' glob '[!]'",
+        "'busy' glob '[' || '^a]*'",
+        "(select v from (select 1 as v union all select null) order by v nulls last limit 1)",
+        "(select v from (select 1 as v union all select null) order by v limit 1)",
+        "(select v from (select 1 as v union all select null) order by v desc nulls first limit 1)",
+    ],
+)
+def test_value_is_that_of_sqlite(shared: TraceProcessor, expression: str) -> None:
+    ((expected,),) = sqlite3.connect(":memory:").execute(f"select {expression}").fetchall()
+    assert value(shared, expression) == expected
 
 
 class TestArguments:
