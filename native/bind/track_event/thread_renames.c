@@ -216,9 +216,13 @@ static bool take_kept(PyObject* list, uint32_t slot) {
 
 static void append_running(struct thread_state* t, void* list) {
   PyObject* thread = NULL;
+  /* The kernel may list a thread a little longer than Python: its last name is
+   * in `kept`. */
   if (t->thread && PyWeakref_Check(t->thread) &&
-      PyWeakref_GetRef(t->thread, &thread) < 0)
+      PyWeakref_GetRef(t->thread, &thread) <= 0) {
     PyErr_Clear();
+    return;
+  }
   if (!append_new(list, new_descriptor(t, thread)))
     PyErr_Clear();
   Py_XDECREF(thread);
