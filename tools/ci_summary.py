@@ -27,13 +27,13 @@ def outcomes(path: Path) -> dict[str, str]:
     return found
 
 
-def flaky_tests(folder: Path) -> list[str]:
-    """Return "RUN TEST" for each test that failed in a run and passed when it was repeated."""
+def repeated_tests(folder: Path, outcome: str) -> list[str]:
+    """Return "RUN TEST" for each test that failed in a run and had `outcome` when repeated."""
     return [
         f"{path.stem} {name}"
         for path in sorted(folder.glob("again/*.xml"))
-        for name, outcome in outcomes(path).items()
-        if outcome == "passed"
+        for name, found in outcomes(path).items()
+        if found == outcome
     ]
 
 
@@ -80,6 +80,8 @@ def counts(tests: Counter[str]) -> str:
 
 if __name__ == "__main__":
     results = Path(sys.argv[1])
-    for test in flaky_tests(results):
+    for test in repeated_tests(results, "passed"):
         print(f"FLAKY: {test} failed, and passed when run again")
+    for test in repeated_tests(results, "failed"):
+        print(f"FAILED: {test} failed twice")
     print(*python_lines(results), f"total: {counts(summarize(results))}", sep="\n")

@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.sources import ROOT
 from tools.bench_table import cell
-from tools.ci_summary import flaky_tests, python_lines, summarize
+from tools.ci_summary import python_lines, repeated_tests, summarize
 from tools.requirements import requirements
 
 PYTHONS = ["3.11", "3.12", "3.13", "3.14", "3.15"]
@@ -51,7 +51,7 @@ def test_ci_summary_counts_a_failed_step_with_passed_tests_as_a_failure(tmp_path
     assert (total["passed"], total["failed"]) == (1, 1)
 
 
-def test_ci_summary_lists_as_flaky_a_test_that_passes_when_repeated(tmp_path: Path) -> None:
+def test_ci_summary_names_tests_that_failed_by_what_they_did_when_repeated(tmp_path: Path) -> None:
     (tmp_path / "python-3.12.xml").write_text(JUNIT)
     (tmp_path / "steps.txt").write_text("ok python-3.12\n")
     again = tmp_path / "again" / "python-3.12.xml"
@@ -59,10 +59,11 @@ def test_ci_summary_lists_as_flaky_a_test_that_passes_when_repeated(tmp_path: Pa
     again.write_text("<testsuite><testcase name='c'/></testsuite>")
     total = summarize(tmp_path)
     assert (total["passed"], total["failed"], total["skipped"]) == (3, 0, 1)
-    assert flaky_tests(tmp_path) == ["python-3.12 ::c"]
+    assert repeated_tests(tmp_path, "passed") == ["python-3.12 ::c"]
     again.write_text(again.read_text().replace("/><", "><failure/></testcase><"))
     assert summarize(tmp_path)["failed"] == 1
-    assert flaky_tests(tmp_path) == []
+    assert repeated_tests(tmp_path, "passed") == []
+    assert repeated_tests(tmp_path, "failed") == ["python-3.12 ::c"]
 
 
 def test_requirements_of_extras_are_read_without_installation() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 from importlib.util import find_spec
 
@@ -71,7 +72,8 @@ def value(processor: TraceProcessor, expression: str) -> object:
     ],
 )
 def test_value_is_that_of_sqlite(shared: TraceProcessor, expression: str) -> None:
-    ((expected,),) = sqlite3.connect(":memory:").execute(f"select {expression}").fetchall()
+    with contextlib.closing(sqlite3.connect(":memory:")) as sqlite:
+        ((expected,),) = sqlite.execute(f"select {expression}").fetchall()
     assert value(shared, expression) == expected
 
 
