@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -99,7 +100,9 @@ def test_ui_shows_what_blocks_an_event_loop(ui: PerfettoUi, tmp_path: Path) -> N
     with Command("view", "--offline", "--no-browser", "--port", "0", str(path)) as view:
         names = ui.first_screen(view.line_with("#!/?url="))
         ui.screenshot("ui-blocking-calls")
-        assert {"handle_order", "time.sleep", "select.epoll.poll"} <= set(names)
+        assert {"handle_order", "time.sleep"} <= set(names)
+        # CPython 3.11 does not report calls of C functions.
+        assert sys.version_info < (3, 12) or "select.epoll.poll" in names
         assert ui.query(ERRORS) == []
         assert view.interrupt() == 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,10 @@ with lock:
 releaser.join()
 """
 
+
+inexact_on_3_11 = pytest.mark.skipif(
+    sys.version_info < (3, 12), reason="CPython 3.11 reports no calls: times are not exact"
+)
 
 SQL = """
     select name, extract_arg(arg_set_id, 'debug.made_at') as made_at,
@@ -131,6 +136,7 @@ def test_recipe_of_a_lock_convoy(tmp_path: Path) -> None:
     assert any(holder for _, _, holder in convoy)
 
 
+@inexact_on_3_11
 @pytest.mark.thorough
 @pytest.mark.once
 def test_recipe_of_gc_pauses(tmp_path: Path) -> None:
@@ -145,6 +151,7 @@ def test_recipe_of_gc_pauses(tmp_path: Path) -> None:
         assert [row.generation for row in processor.query(sql)] == [2]
 
 
+@inexact_on_3_11
 @pytest.mark.thorough
 @pytest.mark.once
 def test_recipe_of_a_slow_request(tmp_path: Path) -> None:
