@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 from importlib import import_module
+from pathlib import Path
+from secrets import token_hex
+from tempfile import gettempdir
 from typing import TYPE_CHECKING, Any
 
 from stretto.analysis import raw_tables
@@ -30,6 +33,17 @@ checkpoint;
 """Compresses texts to dictionaries, as conditions and groups are then computed once per text.
 
 Numbers aren't compressed: this would take longer, and no query is faster by it.
+"""
+
+
+CONFINEMENT = """
+set temp_directory = '{}';
+set enable_external_access = false;
+set lock_configuration = true;
+"""
+"""Keeps SQL away from the user's files: a query, or a module, may come from somebody else.
+
+Only what exceeds the memory is written, to a folder that no statement can guess.
 """
 
 
@@ -82,10 +96,24 @@ class DuckdbResult(QueryResult):
             )
         ]
         shown += [f"{_literal(value)} as {_quoted(name)}" for name, value in added.items()]
-        try:
-            self._relation.project(", ".join(shown)).write_parquet(os.fspath(path))
-        except self._error as error:
-            raise self._explain(str(error)) from error
+        rows = _ArrowStream(self._relation.project(", ".join(shown)))
+        # The trace's own connection may not write files.
+        with load_duckdb().connect(":memory:") as writer:
+            try:
+                writer.register("rows", rows)
+                writer.execute(f"copy rows to {_literal(os.fspath(path))} (format parquet)")
+            except self._error as error:
+                raise self._explain(str(error)) from error
+
+
+class _ArrowStream:
+    """The rows of a relation, in a form that another connection reads."""
+
+    def __init__(self, relation: Any) -> None:
+        self._relation = relation
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> Any:
+        return self._relation.__arrow_c_stream__(requested_schema)
 
 
 def _quoted(name: str) -> str:
@@ -128,9 +156,8 @@ class DuckdbEngine:
             from stretto.analysis.sql.session import Session
         except ModuleNotFoundError as error:
             raise _missing(error) from error
-        self._connection: Any = self._duckdb.connect(
-            ":memory:", config={} if threads is None else {"threads": threads}
-        )
+        config = {"python_enable_replacements": False} | ({"threads": threads} if threads else {})
+        self._connection: Any = self._duckdb.connect(":memory:", config=config)
         for table in importer.tables():
             self._connection.register("imported", importer.arrow(table))
             name = TABLES.get(table, table)
@@ -143,6 +170,8 @@ class DuckdbEngine:
                 self._connection.execute(statement)
         self._raw: RawTables | None = raw
         self._session = Session(self._connection, self._duckdb.Error, self._prepare)
+        spill = Path(gettempdir(), f"stretto-{token_hex(16)}")
+        self._connection.execute(CONFINEMENT.format(str(spill).replace("'", "''")))
 
     def _wide(self, table: str) -> str:
         """Return the query of a table, with integers of 64 bits, as PerfettoSQL's are."""

@@ -101,6 +101,11 @@ select * from slice s join f(s.id)
         ("select 1 frm slice x", 'line 1, column 14: near "slice": syntax error'),
         ("include perfetto module slices.contxt", "no module slices.contxt. Did you mean"),
         ("create perfetto table x(b LONG) as select 1 as a", "declared with the columns b, but"),
+        ("attach 'x.db' as x", "line 1, column 1: attach is not available: a query has no files"),
+        (
+            "create table a(b); create view c as select b from a; drop table a; select nme",
+            "line 1, column 75: there is no column nme. Did you mean name",
+        ),
         ("-- nothing", "there is no statement"),
         (
             CORRELATED,

@@ -1,7 +1,7 @@
 """Bare columns: columns of a select with aggregates that are in no aggregate and not grouped by.
 
-SQLite takes their values from one row of the group. If the only aggregate is a `min` or `max`, it
-is the row with this value; otherwise it is the first row.
+SQLite takes their values from one row of the group: that of the `min` or `max`, of the last one if
+there are several; without any, the first row. Other aggregates don't matter.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ def wrap_bare_columns(select: exp.Select) -> None:
     if group is None and not found:
         return
     keys = _keys(select, group)
-    deciding = [node for node in found if isinstance(node, exp.Min | exp.Max)]
-    chosen = deciding[0] if len(found) == len(deciding) == 1 else None
+    # SQLite computes an aggregate once, at its first place.
+    deciding = {node.sql(): node for node in found if isinstance(node, exp.Min | exp.Max)}
+    chosen = [*deciding.values()][-1] if deciding else None
     for part in [*_projections(select, keys), *_others(select)]:
         for column in list(_bare(part, keys)):
             column.replace(_wrapped(column, chosen))
@@ -61,7 +62,7 @@ def _inside_aggregate(node: exp.Expr, top: exp.Expr) -> bool:
 
 def _aggregates(select: exp.Select) -> list[exp.Expr]:
     """Return the aggregates of a select, without window functions."""
-    clauses = [*select.expressions, select.args.get("having"), select.args.get("order")]
+    clauses = [*select.expressions, select.args.get("order"), select.args.get("having")]
     return [
         node
         for clause in clauses

@@ -15,10 +15,12 @@ _NAMES = (
     (r"no such column: (?:\S+\.)?(\w+)", "column"),
     (r"no such table: (?:\w+\.)?(\w+)", "table"),
     (r"no such function: (\w+)", "function"),
+    (r'Referenced table "([^"]+)" not found', "table"),
+    (r'Column "([^"]+)" does not exist on \w+ side of join', "column"),
     (r'Referenced column "([^"]+)" not found', "column"),
     (r'Table "[^"]*" does not have a column named "([^"]+)"', "column"),
     (r'does not have a column named "([^"]+)"', "column"),
-    (r"Table with name (\S+) does not exist", "table"),
+    (r'Table with name "?([^\s"]+)"? does not exist', "table"),
     (r"(?:Scalar|Table|Aggregate) Function with name \"?(\w+)\"? does not exist", "function"),
 )
 

@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
-from stretto.analysis.sql.errors import QueryError, located, missing_name
+from stretto.analysis.sql.errors import located, missing_name
 from stretto.analysis.sql.tokens import tokenize
 from stretto.base.nearest_name import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from stretto.analysis.sql.errors import QueryError
+
+_QUOTES = "\"'`[]"
+_NEAR = re.compile(r'near "([^"]+)"')
+_CLASS = re.compile(r"^(?:[A-Z][\w-]* )+Error: ")
+"""What DuckDB puts first: `Binder Error: `."""
+_MARKED = re.compile(r"^(LINE \d+: .*)\n( *)\^", re.MULTILINE)
+"""DuckDB's line of the statement, and the mark below it. The statement is the rewritten one."""
+_TYPES = re.compile(
+    r"^No function matches the given name and argument types '(.+?)\((.*)\)'.*", re.DOTALL
+)
+_FILES = re.compile(r"file system operations are disabled|disabled (?:by|through) configuration")
+
 
 def explained(
-    message: str, text: str, known: Callable[[str], Iterable[str]], shown: str = ""
+    message: str, text: str, known: Callable[[str], Iterable[str]], start: int
 ) -> QueryError:
     """Return an engine's message as an error that shows the position in the user's text.
 
@@ -21,14 +35,35 @@ def explained(
         message: The message.
         text: The user's text.
         known: Returns the names of all tables, columns or functions.
-        shown: The text of the token at which the message complains, if it is known.
+        start: The position of the statement, as an index of the text.
     """
-    problem, missing = message, missing_name(message)
+    problem, shown = _plain(message), _complained_word(message)
+    missing = missing_name(message)
     if missing is not None:
         kind, shown = missing
         others = {name for name in known(kind) if name.lower() != shown.lower()}
         problem = f"there is no {kind} {shown}.{nearest(shown, others)}"
-    for token in tokenize(text) if shown else ():
-        if token.text.strip('"`[]').lower() == shown.lower():
+    name = shown.strip(_QUOTES).lower()
+    for token in tokenize(text) if name else ():
+        if token.start >= start and token.text.strip(_QUOTES).lower() == name:
             return located(problem, text, token.start)
-    return QueryError(problem)
+    return located(problem, text, start)
+
+
+def _plain(message: str) -> str:
+    """Return what the message says, without candidates and without the rewritten statement."""
+    if _FILES.search(message):
+        return "a query can't read or write files; its result can be written by .parquet(path)"
+    said = _CLASS.sub("", message.partition("\n\nLINE ")[0])
+    if found := _TYPES.match(said):
+        return f"{found[1]} has no form for arguments of the types {found[2]}: use cast(x as type)"
+    return said.partition("\n\t")[0].strip()
+
+
+def _complained_word(message: str) -> str:
+    """Return the word at which the message complains, or an empty text."""
+    if near := _NEAR.search(message):
+        return near[1]
+    marked = _MARKED.search(message)
+    word = re.match(r"\w+|'[^']*'|[-+*/%<>=|&~]+", marked[1][len(marked[2]) :]) if marked else None
+    return word[0] if word else ""

@@ -6,11 +6,13 @@ then operators and calls get SQLite's meaning, then truth values become integers
 
 from __future__ import annotations
 
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 import sqlglot
 from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
+from sqlglot.dialects.sqlite import SQLite
 from sqlglot.errors import ParseError, TokenError
 
 from stretto.analysis.sql.bare_columns import wrap_bare_columns
@@ -23,6 +25,8 @@ from stretto.analysis.sql.relations import as_select, complete_joins, name_value
 from stretto.analysis.sql.truth import rewrite_truth
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from stretto.analysis.sql.catalog import Catalog
 
 
@@ -32,14 +36,30 @@ class _DuckDB(DuckDB):
     NULL_ORDERING = "nulls_are_small"
 
 
-def parse(text: str) -> exp.Expr:
+@lru_cache
+def _dialect(functions: frozenset[str]) -> type[SQLite]:
+    """Return the dialect in which these functions are the user's, even if SQL has such ones."""
+    if functions.isdisjoint(SQLite.Parser.FUNCTIONS):
+        return SQLite
+
+    known = SQLite.Parser.FUNCTIONS
+    others = {name: build for name, build in known.items() if name not in functions}
+    parser = type("Parser", (SQLite.Parser,), {"FUNCTIONS": others})
+    return type("Extended", (SQLite,), {"Parser": parser})
+
+
+def parse(text: str, functions: Iterable[str] = ()) -> exp.Expr:
     """Parse a statement of SQLite's dialect.
+
+    Args:
+        text: The statement.
+        functions: The names of the user's functions, in lower case.
 
     Raises:
         QueryError: The syntax is wrong.
     """
     try:
-        tree = sqlglot.parse_one(text, read="sqlite")
+        tree = sqlglot.parse_one(text, read=_dialect(frozenset(map(str.upper, functions))))
     except ParseError as error:
         details = error.errors[0] if error.errors else {}
         line, column = details.get("line"), details.get("col")
@@ -66,14 +86,15 @@ def rewrite(
         text: One statement.
         catalog: The names that the statement may use.
         with_macros: False to use DuckDB's own operators and casts instead of the macros.
-        mixes_types: Whether `coalesce` may give values of several types: DuckDB's VARIANT.
+        mixes_types: Whether `coalesce` and `case` give values of several types: DuckDB's VARIANT.
 
     Raises:
         QueryError: The syntax is wrong, or the statement uses something that is not available.
     """
-    tree = as_select(parse(text))
+    parse_call = partial(parse, functions=catalog.functions)
+    tree = as_select(parse_call(text))
     name_results(tree, text)
-    tree = inline_functions(tree, catalog, parse)
+    tree = inline_functions(tree, catalog, parse_call)
     name_values(tree)
     complete_joins(tree)
     unknown_quoted_names(tree, catalog)
@@ -85,11 +106,19 @@ def rewrite(
             replacement = rewrite_operator(node)
         if replacement is not node:
             node.replace(replacement)
-    if mixes_types:
-        for node in list(tree.find_all(exp.Coalesce)):
-            for part in [node.this, *node.expressions]:
-                part.replace(exp.cast(part.copy(), "variant"))
+    _type_alternatives(tree, mixes_types)
     rewrite_truth(tree)
     if not with_macros:
         without_macros(tree)
     return tree.sql(dialect=_DuckDB, unsupported_level=sqlglot.ErrorLevel.IGNORE)
+
+
+def _type_alternatives(tree: exp.Expr, mixes_types: bool) -> None:
+    """Give alternatives in `coalesce` and `case` a type: DuckDB would convert texts in quotes."""
+    for node in list(tree.find_all(exp.Coalesce, exp.Case, exp.If)):
+        parts = [node.args.get("true"), node.args.get("false"), node.args.get("default")]
+        if isinstance(node, exp.Coalesce):
+            parts = [node.this, *node.expressions]
+        for part in parts:
+            if part is not None and (mixes_types or part.is_string):
+                part.replace(exp.cast(part.copy(), "variant" if mixes_types else "varchar"))

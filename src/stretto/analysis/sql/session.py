@@ -25,7 +25,6 @@ _IN_FUNCTION = re.compile(
     r"(Invalid Input Error: )?Python exception occurred while executing the UDF: \w+: "
 )
 """What DuckDB puts before the messages of functions in Python."""
-_NEAR = re.compile(r'near "([^"]+)"')
 _MACRO_ERRORS = ("multiple overloads", "INTERNAL Error")
 """Parts of DuckDB's messages for statements in which it can't choose the form of a macro."""
 _MIXED = "Cannot mix values of type"
@@ -70,28 +69,25 @@ class Session:
             try:
                 relation = self._execute(statement)
             except self._error as error:
-                raise self.explained(str(error), text) from error
+                raise self.explained(str(error), text, statement.start) from error
             except QueryError as error:
                 raise _in_text(error, statement, text) from error
         if not found:
             raise QueryError("there is no statement")
         return relation
 
-    def explained(self, message: str, text: str) -> QueryError:
+    def explained(self, message: str, text: str, start: int | None = None) -> QueryError:
         """Return DuckDB's message as an error that shows the position in the user's text.
 
         Args:
             message: DuckDB's message.
             text: The user's text.
+            start: The position of the statement; None if it is the last one.
         """
-        message = _IN_FUNCTION.sub("", message)
-        near = _NEAR.search(message)
-        return explained(
-            message.partition("\n\nStack Trace")[0],
-            text,
-            lambda kind: self._known(kind, text),
-            near[1] if near else "",
-        )
+        message = _IN_FUNCTION.sub("", message).partition("\n\nStack Trace")[0]
+        if start is None:
+            start = list(statements(text))[-1].start
+        return explained(message, text, lambda kind: self._known(kind, text), start)
 
     def _known(self, kind: str, text: str) -> Iterable[str]:
         if kind == "table":

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from stretto.analysis.sql.errors import located
 from stretto.analysis.sql.tokens import Token, closing, source, split, tokenize
+from stretto.base.nearest_name import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,6 +62,18 @@ _LEGACY = {
 """Functions that were replaced by statements: the statement, and the number of arguments."""
 
 
+_ORDINARY = frozenset(
+    "select with values from table create drop alter insert replace update delete explain "
+    "analyze pragma show describe summarize pivot unpivot".split()
+)
+"""The first words of ordinary statements."""
+_REFUSED = frozenset(
+    "attach begin call checkpoint commit copy detach export import install load reset rollback "
+    "savepoint set use vacuum".split()
+)
+"""The first words of statements about files, or about the engine."""
+
+
 class _Reader:
     """Reads one statement."""
 
@@ -89,7 +102,17 @@ class _Reader:
                 return self._created(replaces)
             if self._accept("virtual"):
                 return self._virtual_table()
+        self._next = 0
+        self._check_first_word()
         return Statement("sql", source(self._text, self._ordinary()), self._tokens[0].start)
+
+    def _check_first_word(self) -> None:
+        first = self._tokens[0]
+        word = first.text.lower()
+        if word in _REFUSED:
+            self._fail(f"{word} is not available: a query has no files, settings or transactions")
+        if first.kind == "word" and word not in _ORDINARY:
+            self._fail(f"no statement begins with {first.text}.{nearest(word, _ORDINARY)}")
 
     def _ordinary(self) -> list[Token]:
         """Return the tokens without `without rowid`, which only says how rows are stored."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import sqlite3
 from typing import TYPE_CHECKING, Any
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from stretto.analysis.raw_tables import RawTables
 
 _MISSING_TABLE = re.compile(r"no such table: (?:main\.)?(\S+)")
-_NEAR = re.compile(r'near "([^"]+)"')
 _INDEXES = {
     "_slice": ("id", "parent_id", "track_id"),
     "flow": ("id", "slice_in", "slice_out"),
@@ -82,9 +82,7 @@ class SqliteEngine:
             try:
                 result = self._execute(statement)
             except sqlite3.Error as error:
-                near = _NEAR.search(str(error))
-                shown = near[1] if near else ""
-                raise explained(str(error), sql, self._known, shown) from error
+                raise explained(str(error), sql, self._known, statement.start) from error
             except QueryError as error:
                 if str(error).startswith("line "):
                     raise
@@ -231,7 +229,11 @@ class SqliteEngine:
         if kind == "table":
             return public
         copied = [name for name in public if name not in self._tables]
-        return {column for name in copied for column in self._columns_of(name)}
+        found: set[str] = set()
+        for name in copied:
+            with contextlib.suppress(sqlite3.Error):  # a view of a table that is gone
+                found.update(self._columns_of(name))
+        return found
 
     def _names(self, table: str) -> set[str]:
         return {name for (name,) in self._connection.execute(f"select name from {table}")}
