@@ -184,6 +184,8 @@ class Batch(Closing):
             raise BatchError(f"{trace.metadata['trace']}: {error}") from error
 
     def _describe_failures(self) -> str:
+        if not self.failures:
+            return "there are no traces"
         first = self.failures[0]
         name = first.trace.metadata["trace"]
         return f"all {len(self.failures)} traces failed: {name}: {first.error}"

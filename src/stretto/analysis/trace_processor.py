@@ -8,7 +8,7 @@ from stretto.analysis.closing import Closing
 from stretto.analysis.duckdb_engine import DuckdbEngine, load_duckdb
 from stretto.analysis.raw_tables import RawTables, reopened
 from stretto.analysis.sql.absent import absent_tables
-from stretto.analysis.trace_tables import UNREAD, import_trace, statistics
+from stretto.analysis.trace_tables import UNREAD, damage, import_trace, statistics
 
 if TYPE_CHECKING:
     import os
@@ -35,7 +35,7 @@ class TraceProcessor(Closing):
         trace: A path, the bytes of a trace, or an open file. Perfetto's or Fuchsia's format,
             compressed by gzip or not.
         watch: Called with each piece of the trace that is read.
-        metadata: Facts about the trace, by name: the attribute `metadata`.
+        metadata: Facts about the trace, by name.
         threads: The number of DuckDB's threads; None for one per core.
         engine: `duckdb`, or `sqlite`: Python's own, which needs no package, and has the trace
             processor's dialect exactly.
@@ -43,6 +43,10 @@ class TraceProcessor(Closing):
             the arguments of their rows. None: they are made when a query names one; the trace is
             then read again. True: they are made at once, which a trace needs that can be read
             only once. False: they stay empty.
+
+    Attributes:
+        metadata: The argument of this name.
+        damage: What is missing because the trace is empty, cut off or damaged: a line per reason.
 
     Raises:
         ModuleNotFoundError: DuckDB or sqlglot isn't installed.
@@ -67,6 +71,7 @@ class TraceProcessor(Closing):
             load_duckdb()  # Before the trace is read, which may take long.
         again = reopened(trace)
         importer = import_trace(trace, watch, raw_events=raw_events is True)
+        self.damage = damage(importer)
         raw = RawTables(importer, again, raw_events)
         self._engine: DuckdbEngine | SqliteEngine
         if engine == DUCKDB:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from stretto import _native
 
 PIECE_BYTES = 1 << 20
+_SIZE = "trace_size_bytes"
 
 UNREAD = {
     "stretto_cut_off": "end of the file, which was cut off or is damaged",
@@ -32,6 +33,14 @@ UNREAD = {
     "unknown_extension_fields": "typed arguments without a name in the trace",
 }
 """What the importer left out, by statistic."""
+
+_DAMAGE = (
+    "stretto_cut_off",
+    "stretto_unread_bytes",
+    "stretto_undecodable_packets",
+    "stretto_undecodable_arguments",
+)
+"""Those that a whole trace doesn't have."""
 
 
 def import_trace(
@@ -87,6 +96,8 @@ def _buffered(trace: bytes | BinaryIO) -> io.BufferedReader:
         return io.BufferedReader(io.BytesIO(trace))
     if hasattr(trace, "peek"):
         return cast("io.BufferedReader", trace)
+    if not hasattr(trace, "readinto"):
+        raise TypeError(f"a trace is a path, bytes or a binary file, not {type(trace).__name__}")
     return io.BufferedReader(cast("io.RawIOBase", trace))
 
 
@@ -119,3 +130,11 @@ def statistics(importer: _native.TraceImporter) -> dict[str, int]:
     for name, _, _, _, value in importer.rows("stats")[1]:
         sums[name] = sums.get(name, 0) + value
     return sums
+
+
+def damage(importer: _native.TraceImporter) -> list[str]:
+    """Return what is missing because the trace is empty, cut off or damaged: a line per reason."""
+    sizes = [row["int_value"] for row in table_rows(importer, "metadata") if row["name"] == _SIZE]
+    empty = [] if any(sizes) else ["the whole trace: it is empty"]
+    sums = statistics(importer)
+    return empty + [f"{UNREAD[name]}: {sums[name]:,}" for name in _DAMAGE if sums.get(name)]

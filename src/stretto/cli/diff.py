@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from stretto.analysis.trace_addresses import paths_of
 from stretto.analysis.trace_diff import MIN_GROUP, Change, compare, self_times
-from stretto.analysis.trace_tables import import_trace
+from stretto.analysis.trace_tables import damage, import_trace
 from stretto.base.errors import CommandError
 from stretto.cli.record.detail_lines import time_text
 from stretto.cli.text_table import as_table
-from stretto.cli.trace_reading import reading
+from stretto.cli.trace_reading import reading, warn_of_damage
 from stretto.cli.verb_parser import VerbParser
 
 if TYPE_CHECKING:
@@ -66,15 +66,30 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def _read(text: str) -> list[dict[tuple[str, str], Calls]]:
-    paths = paths_of(text)
-    if not paths:
-        raise CommandError(f"diff: there is no trace {text!r}.", 2)
-    times = []
-    for path in paths:
+class _Side:
+    """The traces before, or after.
+
+    Attributes:
+        times: The self times of each trace.
+        unread: The paths of the traces that are damaged, or have no slice that ended.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.times: list[dict[tuple[str, str], Calls]] = []
+        self.unread: list[str] = []
+        for path in paths_of(text):
+            self._read(path)
+        if not self.times:
+            raise CommandError(f"diff: there is no trace {text!r}.", 2)
+
+    def _read(self, path: str) -> None:
         with reading("diff", path):
-            times.append(self_times(import_trace(path)))
-    return times
+            importer = import_trace(path)
+        times = self_times(importer)
+        missing = damage(importer) or ([] if times else ["there are no slices"])
+        warn_of_damage("diff", path, missing)
+        self.times.append(times)
+        self.unread += [path] if missing else []
 
 
 def _ratio_text(change: Change) -> str:
@@ -140,19 +155,23 @@ def run(arguments: Sequence[str]) -> int:
     """Run `stretto diff`.
 
     Raises:
-        CommandError: A trace can't be read, or a time grew by more than `--fail-above`.
+        CommandError: A trace can't be read, or a time grew by more than `--fail-above`; with this
+            option also if a trace is damaged or has no slices.
     """
     given = _parse(arguments)
-    before, after = _read(given.before), _read(given.after)
-    changes = compare(before, after)
+    before, after = _Side(given.before), _Side(given.after)
+    changes = compare(before.times, after.times)
     whole = _whole(changes)
     if given.format == "json":
         print(_as_json(changes, whole), end="")
     else:
-        print(_as_text(changes, whole, (len(before), len(after)), given.limit), end="")
+        print(_as_text(changes, whole, (len(before.times), len(after.times)), given.limit), end="")
     failures = _failures(changes, whole, given)
     if failures:
         raise CommandError(
             f"diff: times grew by more than {given.fail_above:.0%}: {', '.join(failures)}."
         )
+    unread = before.unread + after.unread
+    if unread and given.fail_above is not None:
+        raise CommandError(f"diff: not all was compared: {', '.join(unread)} could not be read.")
     return 0

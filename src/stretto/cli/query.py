@@ -8,6 +8,8 @@ import json
 import sys
 import tempfile
 from functools import partial
+from itertools import chain, count
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +20,7 @@ from stretto.analysis.sql.errors import QueryError
 from stretto.analysis.trace_processor import DUCKDB, ENGINES, TraceProcessor
 from stretto.base.errors import CommandError
 from stretto.cli.text_table import aligned, as_table
-from stretto.cli.trace_reading import reading
+from stretto.cli.trace_reading import reading, warn_of_damage
 from stretto.cli.verb_parser import VerbParser, flag, port_number
 from stretto.viewer.access import LOOPBACK
 from stretto.viewer.peer_user import allowed_users
@@ -116,9 +118,28 @@ def as_csv(columns: Sequence[str], rows: Rows) -> str:
 
 
 def as_json(columns: Sequence[str], rows: Rows) -> str:
-    """Format rows as a list of objects."""
-    objects = [dict(zip(columns, row, strict=True)) for row in rows]
-    return json.dumps(objects, indent=1, default=str, ensure_ascii=False) + "\n"
+    """Format rows as a list of objects.
+
+    A column with the name of an earlier one is `name_2`. Blobs are hexadecimal texts; numbers that
+    JSON doesn't have are the texts `inf`, `-inf` and `nan`.
+    """
+    names = _different(columns)
+    objects = [dict(zip(names, map(_json_value, row), strict=True)) for row in rows]
+    return json.dumps(objects, indent=1, default=str, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _different(columns: Sequence[str]) -> list[str]:
+    names: list[str] = []
+    for column in columns:
+        candidates = (f"{column}_{number}" for number in count(2))
+        names.append(next(name for name in chain([column], candidates) if name not in names))
+    return names
+
+
+def _json_value(value: object) -> object:
+    if isinstance(value, bytes):
+        return value.hex()
+    return str(value) if isinstance(value, float) and not isfinite(value) else value
 
 
 def as_parquet(result: QueryResult) -> bytes:
@@ -183,6 +204,7 @@ def _answer(given: argparse.Namespace) -> str | bytes:
     # What comes from standard input can't be read again.
     raw = True if given.trace == STANDARD_INPUT and names_raw_table(sql) else None
     with TraceProcessor(given.trace, engine=given.engine, raw_events=raw) as trace:
+        warn_of_damage("query", given.trace, trace.damage)
         result = trace.query(sql)
         if given.format == "parquet":
             return as_parquet(result)

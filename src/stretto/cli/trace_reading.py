@@ -1,14 +1,15 @@
-"""Errors of reading a trace, as those of a verb."""
+"""Errors of reading a trace, as those of a verb; and warnings of what can't be read."""
 
 from __future__ import annotations
 
+import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from stretto.base.errors import CommandError, DecodeError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 
 @contextmanager
@@ -35,3 +36,15 @@ def reading(verb: str, path: str) -> Iterator[None]:
     except OSError as error:
         reason = error.strerror or error
         raise CommandError(f"{verb}: can't read {path!r}: {reason}.", 2) from error
+
+
+def warn_of_damage(verb: str, path: str, damage: Iterable[str]) -> None:
+    """Print what a verb doesn't know of a trace, on standard error.
+
+    Args:
+        verb: The verb, for the messages.
+        path: The path of the trace, for the messages.
+        damage: A line for each reason (`stretto.analysis.trace_tables.damage`).
+    """
+    for line in damage if sys.stderr is not None else ():
+        print(f"stretto: {verb}: {path!r}: unread: {line}.", file=sys.stderr)

@@ -108,3 +108,18 @@ def test_table_shows_new_and_gone_slices(
 def test_missing_trace_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["diff", str(tmp_path / "none"), str(tmp_path / "none")]) == 2
     assert "there is no trace" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kept", [0, 0.5])
+def test_trace_that_is_empty_or_cut_off_is_no_success(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], kept: float
+) -> None:
+    before = save(tmp_path / "a", steady(10_000))
+    after = tmp_path / "b"
+    whole = Path(before).read_bytes()
+    after.write_bytes(whole[: int(len(whole) * kept)])
+    assert main(["diff", before, str(after)]) == 0
+    assert "unread: " in capsys.readouterr().err
+    assert main(["diff", "--fail-above", "10%", before, str(after)]) == 1
+    assert f"not all was compared: {after} could not be read" in capsys.readouterr().err
+    assert main(["diff", "--fail-above", "10%", before, before]) == 0

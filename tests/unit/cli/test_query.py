@@ -10,7 +10,7 @@ import stretto
 from stretto.analysis import TraceProcessor
 from stretto.analysis.questions import QUESTIONS, query_of
 from stretto.cli.main import main
-from stretto.cli.query import as_csv
+from stretto.cli.query import as_csv, as_json
 from stretto.cli.text_table import as_table
 from tests.support.recorded_events import record
 from tests.support.sources import ROOT
@@ -164,3 +164,24 @@ def test_serve_takes_no_sql(trace: str, capsys: pytest.CaptureFixture[str]) -> N
 def test_engine_sqlite_answers_questions(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["query", trace, "--engine", "sqlite", "--ask", "longest"]) == 0
     assert "work" in capsys.readouterr().out
+
+
+def test_json_keeps_columns_of_equal_names_blobs_and_infinity() -> None:
+    rows = [(1, b"\x00\xff", float("-inf"), "x")]
+    assert json.loads(as_json(["a", "a", "a_2", "b"], rows)) == [
+        {"a": 1, "a_2": "00ff", "a_2_2": "-inf", "b": "x"}
+    ]
+
+
+def test_trace_that_is_cut_off_or_empty_is_a_warning(
+    trace: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cut, empty = tmp_path / "cut.pftrace", tmp_path / "empty.pftrace"
+    cut.write_bytes(Path(trace).read_bytes()[:-1])
+    empty.write_bytes(b"")
+    assert main(["query", str(cut), "select 1"]) == 0
+    assert "unread: bytes at the end" in capsys.readouterr().err
+    assert main(["query", str(empty), "select 1"]) == 0
+    assert "unread: the whole trace: it is empty" in capsys.readouterr().err
+    assert main(["query", trace, "select 1"]) == 0
+    assert capsys.readouterr().err == ""
