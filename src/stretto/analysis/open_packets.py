@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, cast
 from stretto.analysis.conversion import FXT, JSON, SNIFFED_BYTES, TEXT, format_of_start
 from stretto.analysis.fxt.format import BIG_ENDIAN_MAGIC_BYTES
 from stretto.analysis.fxt.importer import import_fxt
+from stretto.analysis.json_packets import is_packet_json
 from stretto.analysis.unpacking import unpack, unpack_files
 from stretto.base.errors import DecodeError
 
@@ -118,6 +119,8 @@ def _packets(file: BufferedReader, stack: ExitStack, *, for_importer: bool) -> B
     found = format_of_start(start)
     if start.startswith(BIG_ENDIAN_MAGIC_BYTES):
         raise DecodeError("an FXT trace of a big-endian machine; these aren't read")
+    if found == JSON and is_packet_json(start):
+        raise DecodeError(_REFUSALS[JSON])
     if for_importer and (found in _IMPORTED or (found is None and is_kernel_text(start))):
         return cast("BinaryIO", file)
     if start and found in _REFUSALS:

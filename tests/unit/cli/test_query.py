@@ -185,3 +185,12 @@ def test_trace_that_is_cut_off_or_empty_is_a_warning(
     assert "unread: the whole trace: it is empty" in capsys.readouterr().err
     assert main(["query", trace, "select 1"]) == 0
     assert capsys.readouterr().err == ""
+
+
+def test_json_form_of_messages_is_refused(
+    trace: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = str(tmp_path / "t.json")
+    assert main(["convert", trace, text]) == 0
+    assert main(["query", text, "select 1"]) == 1
+    assert "it is JSON: make packets of it, with `stretto convert`" in capsys.readouterr().err
