@@ -90,7 +90,7 @@ def add_sampling_options(parser: VerbParser) -> None:
     flag(
         parser,
         "--native",
-        "show C functions, too: a thread that runs is stopped for each sample, for some 10 to 60 "
+        "show C functions, too: a thread that runs is stopped for each sample, for about 60 "
         "µs; at most 5 %% of the time",
     )
 
