@@ -7,7 +7,7 @@
  *   end     the thread runs on; or has it run, while it should have waited?
  *   mix     C calls from the copy, Python calls between them
  *
- * Only the copies are made while the thread is stopped, for some 10 to 60 us;
+ * Only the copies are made while the thread is stopped, for about 60 us;
  * longer if the sampler has no CPU meanwhile.  The pauses of all threads
  * take at most ST_PAUSE_PERCENT of the time.  Beyond that, and if a thread
  * can't be stopped, a sample has its Python calls only: it counts as `unstopped`.
