@@ -278,8 +278,11 @@ static int count_packets(struct st_python_sampler* s, uint64_t* last_tid) {
     CHECK(at + 2 + packet <= end);
     const uint8_t* sample = memmem(at, 2 + packet, "\x92\x04", 2);
     CHECK(sample);
-    const uint8_t* tid = memchr(sample, 0x18, packet);
-    *last_tid = tid[1];
+    const uint8_t* field = sample + 3; /* Varints come before the tid. */
+    while (*field != 0x18)
+      for (field++; *field++ & 0x80;) {
+      }
+    *last_tid = field[1];
     at += 2 + packet;
     packets++;
   }
