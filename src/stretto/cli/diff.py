@@ -52,7 +52,8 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
         "--fail-above",
         metavar="PERCENT",
         type=_percent,
-        help="exit with status 1 if the time of a function or slice, or all time, grew by more",
+        help="exit with status 1 if the time of a function or slice, or all time, grew by more, "
+        "or if a trace is empty, cut off or damaged",
     )
     parser.add_argument(
         "--min-share",
@@ -173,5 +174,5 @@ def run(arguments: Sequence[str]) -> int:
         )
     unread = before.unread + after.unread
     if unread and given.fail_above is not None:
-        raise CommandError(f"diff: not all was compared: {', '.join(unread)} could not be read.")
+        raise CommandError(f"diff: not all was compared, as said above: {', '.join(unread)}.")
     return 0

@@ -207,3 +207,8 @@ def test_dask_cluster_of_two_workers_gives_the_same_rows(folder: Path, tmp_path:
     ):
         rows = Batch(folder, executor=client.get_executor()).query(COUNT).fetchall()
     assert [n for n, _ in rows] == [1, 2, 3]
+
+
+def test_batch_without_traces_says_so() -> None:
+    with Batch([]) as batch, pytest.raises(BatchError, match="there are no traces"):
+        batch.query("select 1")

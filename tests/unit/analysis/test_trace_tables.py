@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from stretto.analysis.text_packets import parse_packets
 from stretto.analysis.trace_tables import import_trace
 from stretto.protos.trace import Trace
@@ -106,3 +108,8 @@ def test_frequency_of_an_invalid_cpu_adds_no_cpu() -> None:
     text = f"packet {{ timestamp: 1 {event} }}"
     assert table(text, "counter", "value") == [(5.0,)]
     assert table(text, "cpu", "id") == []
+
+
+def test_what_is_no_trace_is_refused() -> None:
+    with pytest.raises(TypeError, match="a path, bytes or a binary file, not NoneType"):
+        import_trace(None)  # type: ignore[arg-type]

@@ -194,3 +194,20 @@ def test_json_form_of_messages_is_refused(
     assert main(["convert", trace, text]) == 0
     assert main(["query", text, "select 1"]) == 1
     assert "it is JSON: make packets of it, with `stretto convert`" in capsys.readouterr().err
+
+
+def test_longest_slices_have_a_process_on_any_track(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with record() as recorded:
+        track = stretto.Track("lane")
+        category.begin("task", track=track)
+        category.end(track=track)
+        with category.slice("work"):
+            pass
+    path = tmp_path / "t.pftrace"
+    path.write_bytes(recorded.trace)
+    assert main(["query", str(path), "--ask", "longest", "--format", "json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert {row["name"] for row in rows} == {"task", "work"}
+    assert all(row["process"] for row in rows)
