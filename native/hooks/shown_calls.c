@@ -218,12 +218,21 @@ static PyObject* end_arguments(const struct st_shown_frame* f, PyObject* raised,
   return dict;
 }
 
+/* Reads the CPU time of a thread at the end of a call.  After the outermost one
+ * the thread may end, so that reading is exact. */
+static void read_cpu_at_end(struct st_shown_calls* s, uint64_t end) {
+  st_cpu_now(&s->cpu, s->native_id, end, s->depth ? ST_CPU_AGE_AT_END_NS : 0);
+  if (s->last_sample)
+    atomic_store_explicit(&s->last_sample->cpu_ns, s->cpu.cpu_ns,
+                          memory_order_relaxed);
+}
+
 uint64_t st_shown_thread_time_us(struct st_shown_calls* s, uint64_t begin_cpu,
                                  uint64_t begin, uint64_t end) {
   if (!begin_cpu)
     return 0;
   if (end == s->last_event && (end - begin >= ST_TIMED_CALL_NS || st_hooks.cpu))
-    st_cpu_now(&s->cpu, s->native_id, end, ST_CPU_AGE_AT_END_NS);
+    read_cpu_at_end(s, end);
   uint64_t us = st_cpu_us(st_cpu_at(&s->cpu, end, begin_cpu));
   uint64_t first = st_cpu_us(begin_cpu), most = (end - begin) / 1000;
   us = us - first < most ? us : first + most;

@@ -96,6 +96,9 @@ struct st_last_sample {
   _Atomic uint64_t events;
   /* The time of the last event. */
   _Atomic uint64_t last_event;
+  /* How long the thread had run when its clock was last read at the end of a
+   * call; 0 if it never was.  An ended thread has no clock any more. */
+  _Atomic uint64_t cpu_ns;
   /* The functions of one part of the time for which the thread has run since its
    * last wait: the innermost one, its caller, ..., NULL.  Each part is chosen
    * with a probability that is proportional to its length. */

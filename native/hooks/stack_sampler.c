@@ -145,6 +145,7 @@ static struct known_thread* get_known(const struct st_stack_thread* thread,
   k->times = st_sampler_times_of(thread->native_id);
   atomic_store(&k->shared.ran[0], NULL);
   atomic_store(&k->shared.last_event, 0);
+  atomic_store(&k->shared.cpu_ns, 0);
   atomic_store(&k->shared.waited, 0);
   atomic_store(&k->shared.until, last_walk);
   atomic_store(&k->shared.thread_id, thread_id);
@@ -330,12 +331,12 @@ static uint64_t new_wait(const struct known_thread* k, bool idle) {
              : 0;
 }
 
-/* Notes when a wait can have begun or ended, because the thread has run for
- * `ran` ns since its last sample. */
-static void note_run(struct known_thread* k, uint64_t time, uint64_t ran) {
-  k->wait_begin = k->time ? k->time + ran : time;
+/* Notes that the thread has run since its last sample: since then a wait can
+ * have begun after `begin`, and one can have ended before `end`. */
+static void note_run(struct known_thread* k, uint64_t begin, uint64_t end) {
+  k->wait_begin = begin;
   if (k->waits) {
-    k->wait_end = time - ran;
+    k->wait_end = end;
     k->samples = 0;
   }
   k->waits = false;
@@ -357,19 +358,44 @@ static void add_ready(struct known_thread* k, uint64_t time) {
   k->ready_at = time;
 }
 
-/* Adds the time since the last sample of a thread.  Returns how long it ran. */
-static uint64_t add_elapsed(const struct known_thread* k, uint64_t time,
-                            uint64_t cpu) {
-  uint64_t elapsed = k->time ? time - k->time : 0;
-  uint64_t ran = cpu > k->cpu_ns && k->time ? cpu - k->cpu_ns : 0;
+/* How long a thread has run and waited. */
+struct elapsed {
+  uint64_t ran, waited;
+};
+
+/* Returns the times since the last sample of a thread.  Those of a new thread
+ * are since the last walk, which did not find it; it waited for an unknown part
+ * of that. */
+static struct elapsed elapsed_since_last(const struct known_thread* k,
+                                         uint64_t time, uint64_t cpu) {
+  uint64_t elapsed = time - (k->time ? k->time : last_walk);
+  uint64_t ran = cpu > k->cpu_ns ? cpu - k->cpu_ns : 0;
   ran = ran < elapsed ? ran : elapsed;
-  st_sampler_add(&st_sampler_totals.running_ns, ran);
-  st_sampler_add(&st_sampler_totals.waiting_ns, elapsed - ran);
+  return (struct elapsed){ran, k->time ? elapsed - ran : 0};
+}
+
+/* Adds the times of a thread since its last sample, and returns them. */
+static struct elapsed add_elapsed(struct known_thread* k, uint64_t time,
+                                  uint64_t cpu) {
+  struct elapsed e = elapsed_since_last(k, time, cpu);
+  st_sampler_add(&st_sampler_totals.running_ns, e.ran);
+  st_sampler_add(&st_sampler_totals.waiting_ns, e.waited);
   if (k->times) {
-    st_sampler_add(&k->times->running_ns, ran);
-    st_sampler_add(&k->times->waiting_ns, elapsed - ran);
+    st_sampler_add(&k->times->running_ns, e.ran);
+    st_sampler_add(&k->times->waiting_ns, e.waited);
   }
-  return ran;
+  k->time = time;
+  k->cpu_ns = cpu;
+  return e;
+}
+
+/* Adds the times of a thread that has ended, from its last sample to its last
+ * event: how long it had run then, it has told itself. */
+static void add_elapsed_to_end(struct known_thread* k) {
+  uint64_t end = atomic_load(&k->shared.last_event);
+  uint64_t cpu = atomic_load(&k->shared.cpu_ns);
+  if (end > k->time && cpu > k->cpu_ns)
+    add_elapsed(k, end, cpu);
 }
 
 /* Notes that a round begins.  If there was none for long, or none that found
@@ -392,16 +418,18 @@ static void sample_thread(struct known_thread* k, uint64_t address,
   uint64_t time = st_boottime_ns();
   /* An event after this moment may change the stack: it is read once more. */
   uint64_t events = atomic_load(&k->shared.events);
-  uint64_t cpu = st_thread_cpu_ns(k->native_id);
-  uint64_t elapsed = k->time ? time - k->time : 0;
-  bool idle = k->time && cpu == k->cpu_ns && k->samples;
-  uint64_t ran = add_elapsed(k, time, cpu);
+  uint64_t cpu = st_thread_cpu_ns(k->native_id), last = k->time;
+  if (!cpu) { /* It has ended, and leaves the list of threads soon. */
+    k->has_new = false;
+    return;
+  }
+  bool idle = last && cpu == k->cpu_ns && k->samples;
+  struct elapsed e = add_elapsed(k, time, cpu);
   if (!idle)
-    note_run(k, time, ran);
+    note_run(k, last ? last + e.ran : time, time - e.ran);
   if (!idle && time - k->ready_at >= READY_PAUSE_NS)
     add_ready(k, time);
-  k->time = k->read_begin = k->read_end = time;
-  k->cpu_ns = cpu;
+  k->read_begin = k->read_end = time;
   bool known_stack = idle || read_stack(k, address, second);
   if (!known_stack) {
     k->samples = 0; /* The stack must be read although the thread is idle. */
@@ -411,8 +439,8 @@ static void sample_thread(struct known_thread* k, uint64_t address,
                                                  .frames = k->frames,
                                                  .depth = k->depth,
                                                  .time = time,
-                                                 .ran = ran,
-                                                 .waited = elapsed - ran});
+                                                 .ran = e.ran,
+                                                 .waited = e.waited});
   if (events != k->events)
     k->samples = 0;
   k->events = events;
@@ -440,6 +468,8 @@ static void drop_ended(void) {
   for (int i = 0; i < BUCKETS; i++) {
     for (struct known_thread** p = &known[i]; *p;) {
       uint64_t now = (*p)->pass != pass ? st_boottime_ns() : 0;
+      if (now)
+        add_elapsed_to_end(*p);
       if (now && hand_on(*p, now, now, true, 0))
         forget_known(p);
       else
@@ -509,8 +539,10 @@ static void add_last_times(void) {
     for (struct known_thread* k = known[i]; k; k = k->next) {
       uint64_t cpu =
           count++ < ST_TIMED_THREADS ? st_thread_cpu_ns(k->native_id) : 0;
-      if (!cpu)
+      if (!cpu) {
+        add_elapsed_to_end(k);
         continue;
+      }
       if (sampler.stopped_at > k->time)
         add_elapsed(k, sampler.stopped_at, cpu);
       add_ready(k, sampler.stopped_at);

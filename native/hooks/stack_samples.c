@@ -470,6 +470,9 @@ static void take_stack(uint64_t* at, bool entering) {
   s->last_sample = from.thread;
   if (from.gone) {
     s->now = from.time;
+    /* The thread may have waited since an earlier reading. */
+    if (s->cpu.read_at < from.before)
+      s->cpu = (struct st_cpu_time){from.before, from.cpu_ns};
     st_shown_extend(s, from.before);
     st_shown_gone(s);
   } else {

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from stretto.analysis.trace_summary import summarize
+from stretto.analysis.trace_tables import import_trace
 from tests.support.recorded import alone, record
 
 PROGRAM = """\
@@ -48,6 +50,37 @@ def test_summary_has_the_figures_of_the_recording(options: list[str], tmp_path: 
     assert shown.status == 0, shown.stderr
     assert figures(shown.stdout) == figures(run.stderr)
     assert "--ring" not in options or len(figures(run.stderr)) > 1
+
+
+WORKERS = """
+import threading, time
+
+def works():
+    end = time.thread_time() + 0.02
+    while time.thread_time() < end:
+        pass
+
+for _ in range(3):
+    workers = [threading.Thread(target=works) for _ in range(3)]
+    for worker in workers: worker.start()
+    for worker in workers: worker.join()
+"""
+
+
+def test_thread_that_has_ended_ran_as_long_as_its_calls_used_the_cpu(tmp_path: Path) -> None:
+    (tmp_path / "workers.py").write_text(WORKERS)
+    run = record(tmp_path / "t.pftrace", str(tmp_path / "workers.py"))
+    assert run.status == 0, run.stderr
+    lanes = summarize(import_trace(tmp_path / "t.pftrace")).lanes
+    workers = [lane for lane in lanes if lane.thread and lane.name != "MainThread"]
+    assert len(workers) == 9
+    for lane in workers:
+        assert lane.thread
+        assert lane.cpu < 35_000_000, lane
+        if sys.version_info >= (3, 12):  # CPython 3.11 does not report the ends of calls.
+            assert lane.thread.running > 20_000_000, lane
+            # The times of calls are in whole us.
+            assert lane.cpu < lane.thread.running + 10_000, lane
 
 
 TASKS = """

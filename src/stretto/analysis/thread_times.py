@@ -6,6 +6,9 @@ Auto detail measures it, and writes it at the end of each process that no signal
 
 `ready_ns` is the time in which the thread could have run, but had no CPU. Where the kernel doesn't
 tell it, there is `waiting_ns` instead, the sum of both.
+
+The CPU time of the thread's slices (`cpu`) is a part of `running_ns`, except on CPython 3.11, where
+both are estimated from samples.
 """
 
 from __future__ import annotations
