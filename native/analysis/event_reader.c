@@ -6,6 +6,7 @@
 
 #include "core/decoder.h"
 #include "core/fields.h"
+#include "counter_values.h"
 #include "importer.h"
 
 #define FIELD(name) ST_FIELD_TRACK_EVENT_##name
@@ -110,13 +111,14 @@ static void read_counters(struct counters* c, const uint8_t* data,
   }
 }
 
-/* Makes a counter's value absolute.  Returns false if no earlier descriptor
- * says that the track is a counter. */
+/* Makes a counter's value absolute, and sets *number to its track's number.
+ * Returns false if no earlier descriptor says that the track is a counter. */
 static bool resolve(struct st_importer* m, uint32_t generation, uint64_t uuid,
-                    double* value) {
+                    double* value, uint32_t* number) {
   const struct st_track* track = st_tracks_find(&m->tracks, uuid);
   if (!track || !track->is_counter)
     return false;
+  *number = (uint32_t)(track - m->tracks.tracks.data);
   if (track->multiplier)
     *value *= (double)(int64_t)track->multiplier;
   if (track->is_incremental)
@@ -139,62 +141,64 @@ static void use_defaults(struct counters* c, const struct st_defaults* d) {
   }
 }
 
-enum { MAX_VALUES = 2 + 4 * MAX_COUNTERS };
-
-/* Sets the values that are needed to parse the event: the counter's own value,
- * the number of extra counters, and the uuid and value of each of them.
- * Returns the number of values; 0 if the event has none, or is invalid.  Sets
- * *valid to whether the event is valid. */
-static uint32_t absolute_values(struct st_importer* m, uint32_t generation,
-                                struct counters* c, double values[MAX_VALUES],
-                                bool* valid) {
-  uint32_t count = c->count + c->double_count;
-  *valid = !c->too_many && c->count <= c->uuid_count &&
-           c->double_count <= c->double_uuid_count;
-  if (!*valid)
-    return 0;
-  if (c->type == ST_ENUM_TRACK_EVENT_TYPE_COUNTER) {
-    *valid = c->has_track && c->has_value &&
-             resolve(m, generation, c->track_uuid, &c->value);
-  }
-  values[0] = c->value;
-  values[1] = count;
-  uint32_t n = 2;
-  for (uint32_t i = 0; i < count && *valid; i++) {
+/* Writes the values of the event's extra counters after `tail`.  Returns the
+ * position after them; NULL if the event is invalid. */
+static uint8_t* put_extra_values(struct st_importer* m, uint32_t generation,
+                                 const struct counters* c, uint8_t* tail) {
+  for (uint32_t i = 0; i < c->count + c->double_count; i++) {
     bool is_double = i >= c->count;
-    uint32_t k = is_double ? i - c->count : i;
+    uint32_t k = is_double ? i - c->count : i, number = 0;
     uint64_t uuid = is_double ? c->double_uuids[k] : c->uuids[k];
     double value = c->values[is_double ? MAX_COUNTERS + k : k];
-    *valid = resolve(m, generation, uuid, &value);
-    memcpy(&values[n++], &uuid, sizeof uuid);
-    values[n++] = value;
+    if (!resolve(m, generation, uuid, &value, &number))
+      return NULL;
+    tail = st_counter_value_put(tail, number, value);
   }
-  if (!*valid || (!count && c->type != ST_ENUM_TRACK_EVENT_TYPE_COUNTER))
-    return 0;
-  return n;
+  return tail;
+}
+
+/* Writes the values that are needed to parse the event (counter_values.h).
+ * Returns the position after them; NULL if the event is invalid. */
+static uint8_t* put_values(struct st_importer* m, uint32_t generation,
+                           struct counters* c, uint8_t* tail) {
+  bool is_counter = c->type == ST_ENUM_TRACK_EVENT_TYPE_COUNTER;
+  uint32_t count = c->count + c->double_count, number = 0;
+  if (c->too_many || c->count > c->uuid_count ||
+      c->double_count > c->double_uuid_count)
+    return NULL;
+  if (is_counter &&
+      !(c->has_track && c->has_value &&
+        resolve(m, generation, c->track_uuid, &c->value, &number)))
+    return NULL;
+  if (!is_counter && !count)
+    return tail;
+  *tail++ = (uint8_t)(count + is_counter);
+  if (is_counter)
+    tail = st_counter_value_put(tail, number, c->value);
+  return put_extra_values(m, generation, c, tail);
 }
 
 void st_read_event(struct st_importer* m, uint32_t sequence, const int64_t* ts,
                    const uint8_t* data, size_t size) {
   struct counters c = {0};
   uint32_t generation = m->sequences.sequences.data[sequence].generation;
-  bool valid = ts != NULL;
-  double values[MAX_VALUES];
-  uint32_t n = 0;
+  uint8_t tail[ST_MAX_COUNTER_VALUES];
+  const uint8_t* end = NULL;
   m->counts.track_events++;
-  if (valid) {
+  if (ts) {
     read_counters(&c, data, size);
     use_defaults(&c, &m->sequences.generations.data[generation].defaults);
-    n = absolute_values(m, generation, &c, values, &valid);
+    end = put_values(m, generation, &c, tail);
   }
-  if (!valid) {
+  if (!end) {
     m->counts.tokenizer_errors++;
     return;
   }
   st_sorter_push_with(&m->sorter, ST_QUEUE_EVENTS, 0,
                       (struct st_event){.ts = *ts,
                                         .data = data,
-                                        .size = (uint32_t)size & INT32_MAX,
+                                        .tail = tail,
+                                        .size = (uint32_t)size,
                                         .generation = generation},
-                      n ? values : NULL, n * sizeof *values);
+                      (size_t)(end - tail));
 }

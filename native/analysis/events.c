@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/fields.h"
+#include "counter_values.h"
 #include "parsed_event.h"
 
 #define FIELD(name) ST_FIELD_TRACK_EVENT_##name
@@ -265,14 +266,14 @@ static int64_t to_int(double value) {
  * also stored in the event's slice. */
 static void add_extra_counters(struct st_importer* m,
                                struct st_parsed_event* p) {
-  const double* values = st_event_tail(p->event);
-  uint32_t count = values ? (uint32_t)values[1] : 0;
+  const uint8_t* at = p->event->tail;
+  uint32_t count = at ? *at++ : 0, number;
+  double value;
   for (uint32_t i = 0; i < count; i++) {
-    uint64_t uuid;
-    memcpy(&uuid, &values[2 + 2 * i], sizeof uuid);
-    double value = values[3 + 2 * i];
-    struct st_track* track = st_tracks_resolve(&m->tracks, uuid);
-    if (!track)
+    at = st_counter_value_get(at, &number, &value);
+    uint64_t uuid = m->tracks.tracks.data[number].uuid;
+    bool is_own = p->type == TYPE(COUNTER) && i == 0;
+    if (is_own || !st_tracks_resolve(&m->tracks, uuid))
       continue;
     uint32_t row = st_tracks_row(&m->tracks, uuid, ST_USE_COUNTER, 0);
     st_add_counter(m, p->event->ts, row, value);
@@ -373,8 +374,10 @@ void st_event_end_slice(struct st_importer* m, struct st_parsed_event* p) {
 
 static void add_counter_event(struct st_importer* m,
                               struct st_parsed_event* p) {
-  const double* values = st_event_tail(p->event);
-  uint32_t row = st_add_counter(m, p->event->ts, p->row, values[0]);
+  uint32_t number;
+  double value;
+  st_counter_value_get(p->event->tail + 1, &number, &value);
+  uint32_t row = st_add_counter(m, p->event->ts, p->row, value);
   struct st_arg_list args = {0};
   add_args(m, p, &args);
   uint32_t set = st_arg_sets_add(&m->arg_sets, &m->storage, &args);

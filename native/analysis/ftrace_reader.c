@@ -125,7 +125,7 @@ static void read_event(const struct target* t, struct st_field event) {
   } else {
     push(t, ST_QUEUE_FTRACE, (int64_t)ts,
          (struct st_event){.data = event.data + head,
-                           .size = (uint32_t)(event.size - head) & INT32_MAX,
+                           .size = (uint32_t)(event.size - head),
                            .generation = t->generation});
   }
 }
@@ -173,7 +173,7 @@ static struct st_event compact_event(const uint64_t row[6], st_string comm,
                                      bool is_switch) {
   if (is_switch)
     return (struct st_event){.comm = comm,
-                             .size = (uint32_t)row[1] & INT32_MAX,
+                             .size = (uint32_t)row[1],
                              .pid = (uint32_t)row[2],
                              .priority = (int32_t)row[3]};
   return (struct st_event){

@@ -129,7 +129,7 @@ static void queue(struct st_importer* m, int64_t ts,
   st_sorter_push(&m->sorter, ST_QUEUE_FXT, 0,
                  (struct st_event){.ts = ts,
                                    .data = (const uint8_t*)e,
-                                   .size = (sizeof *e - unused) & INT32_MAX});
+                                   .size = (uint32_t)(sizeof *e - unused)});
 }
 
 static bool has_id(enum st_fxt_kind kind) {

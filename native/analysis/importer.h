@@ -33,8 +33,8 @@
  * that aren't read are counted in both cases.  The table stats also counts what
  * is invalid, and what the importer doesn't read yet (`unread_packets`).
  *
- * Memory: the events are kept until they are parsed.  They take about one and a
- * half times the size of the file, up to twice for compact kernel events.  The
+ * Memory: the events are kept until they are parsed (event_list.h).  They take
+ * about as much as the file, up to one and a half times for short events.  The
  * tables take the memory of parsed events.
  * Limits: packets of at most 256 MiB.  feed() and finish() return false when
  * memory is exhausted; the importer can only be freed then.

@@ -33,8 +33,9 @@ static void queue_event(void* context, const char* text, size_t size) {
   st_sorter_push_with(&m->sorter, ST_QUEUE_JSON, 0,
                       (struct st_event){.ts = e.ts,
                                         .data = (const uint8_t*)text,
-                                        .size = (uint32_t)size & INT32_MAX},
-                      &rank, sizeof rank);
+                                        .tail = (const uint8_t*)&rank,
+                                        .size = (uint32_t)size},
+                      sizeof rank);
 }
 
 void st_read_json(struct st_importer* m, const char* data, size_t size) {

@@ -182,7 +182,7 @@ static void queue_packet(struct st_importer* m, int64_t ts, struct st_field f) {
   st_sorter_push(&m->sorter, ST_QUEUE_PACKETS, 0,
                  (struct st_event){.ts = ts,
                                    .data = f.data,
-                                   .size = (uint32_t)f.size & INT32_MAX,
+                                   .size = (uint32_t)f.size,
                                    .field = f.number});
 }
 
@@ -190,12 +190,12 @@ static void queue_packet(struct st_importer* m, int64_t ts, struct st_field f) {
 static void queue_with_state(struct st_importer* m, int64_t ts, uint32_t index,
                              struct st_field f) {
   uint32_t generation = m->sequences.sequences.data[index].generation;
-  st_sorter_push_with(&m->sorter, ST_QUEUE_PACKETS, 0,
-                      (struct st_event){.ts = ts,
-                                        .data = f.data,
-                                        .size = (uint32_t)f.size & INT32_MAX,
-                                        .field = f.number},
-                      &generation, sizeof generation);
+  st_sorter_push(&m->sorter, ST_QUEUE_PACKETS, 0,
+                 (struct st_event){.ts = ts,
+                                   .data = f.data,
+                                   .size = (uint32_t)f.size,
+                                   .field = f.number,
+                                   .generation = generation});
 }
 
 /* Sets the pid, tid and time of a sequence whose state is known. */
@@ -390,9 +390,8 @@ void st_read_packet(struct st_importer* m, const uint8_t* data, size_t size) {
   if (convert(m, &p, index, &ts))
     route(m, &p, index, ts);
   else if (p.event.data || p.content.data)
-    *ST_PUSH(&m->deferred) =
-        (struct st_event){.data = st_bytes_copy(&m->arena, data, size),
-                          .size = (uint32_t)size & INT32_MAX};
+    *ST_PUSH(&m->deferred) = (struct st_event){
+        .data = st_bytes_copy(&m->arena, data, size), .size = (uint32_t)size};
 }
 
 void st_read_deferred(struct st_importer* m) {

@@ -168,7 +168,7 @@ static void parse_maps(struct st_importer* m, const struct st_event* e) {
 }
 
 void st_parse_profile(struct st_importer* m, const struct st_event* e) {
-  uint32_t generation = *(const uint32_t*)st_event_tail(e);
+  uint32_t generation = e->generation;
   switch (e->field) {
     case ST_FIELD_TRACE_PACKET_PERF_SAMPLE:
       st_parse_perf_sample(m, e, generation);

@@ -3,13 +3,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Memory is returned to the system each time this many blocks were freed. */
-enum { TRIM_BLOCKS = 16 };
+/* How often memory is returned to the system while the events are parsed. */
+enum { TRIMS = 32 };
+
+/* The words that events of each kind have: st_event. */
+static const uint8_t kWords[ST_QUEUE_KINDS] = {
+    [ST_QUEUE_PACKETS] = 2, [ST_QUEUE_EVENTS] = 1, [ST_QUEUE_FTRACE] = 1,
+    [ST_QUEUE_SWITCH] = 3,  [ST_QUEUE_WAKING] = 3,
+};
 
 static uint32_t add_queue(struct st_sorter* s, enum st_queue_kind kind,
                           uint32_t cpu) {
+  bool has_data = kind != ST_QUEUE_SWITCH && kind != ST_QUEUE_WAKING;
   *ST_PUSH(&s->queues) =
-      (struct st_queue){.kind = kind, .cpu = cpu, .source = s->source};
+      (struct st_queue){.events = {.words = kWords[kind], .has_data = has_data},
+                        .kind = kind,
+                        .cpu = cpu,
+                        .source = s->source};
   return s->queues.size - 1;
 }
 
@@ -34,60 +44,29 @@ void st_sorter_use_source(struct st_sorter* s, uint32_t source) {
     add_queue(s, (enum st_queue_kind)kind, 0);
 }
 
-/* Copies the data of an event, followed by its tail. */
-static void copy_data(struct st_event_block* block, struct st_event* e,
-                      const void* tail, size_t tail_size) {
-  size_t size = ((size_t)e->size + 7) & ~(size_t)7;
-  uint8_t* copy = st_bytes_take(&block->bytes, size + tail_size);
-  if (e->size)
-    memcpy(copy, e->data, e->size);
-  if (tail)
-    memcpy(copy + size, tail, tail_size);
-  e->data = copy;
-  e->has_tail = tail != NULL;
-}
-
 void st_sorter_push_with(struct st_sorter* s, enum st_queue_kind kind,
-                         uint32_t cpu, struct st_event event, const void* tail,
+                         uint32_t cpu, struct st_event event,
                          size_t tail_size) {
-  struct st_queue* q = queue_of(s, kind, cpu);
-  if (q->size % ST_BLOCK_EVENTS == 0 &&
-      q->blocks.size == q->size / ST_BLOCK_EVENTS) {
-    ST_RESERVE(&q->blocks, 1);
-    struct st_event_block* added = malloc(sizeof *added);
-    if (!added || q->size == UINT32_MAX - ST_BLOCK_EVENTS) {
-      free(added);
-      st_memory_fail();
-    }
-    added->bytes = (struct st_byte_arena){0};
-    added->parsed = 0;
-    *ST_PUSH(&q->blocks) = added;
-  }
-  struct st_event_block* block = q->blocks.data[q->size / ST_BLOCK_EVENTS];
-  if (kind != ST_QUEUE_SWITCH && kind != ST_QUEUE_WAKING)
-    copy_data(block, &event, tail, tail_size);
-  block->events[q->size++ % ST_BLOCK_EVENTS] = event;
+  st_event_list_add(&queue_of(s, kind, cpu)->events, &event, tail_size);
 }
 
 void st_sorter_push(struct st_sorter* s, enum st_queue_kind kind, uint32_t cpu,
                     struct st_event event) {
-  st_sorter_push_with(s, kind, cpu, event, NULL, 0);
+  st_sorter_push_with(s, kind, cpu, event, 0);
 }
 
-static const struct st_event* event_at(const struct st_queue* q, uint32_t i) {
-  return &q->blocks.data[i / ST_BLOCK_EVENTS]->events[i % ST_BLOCK_EVENTS];
-}
-
-static int64_t rank(const struct st_event* e) {
+static int64_t rank(const struct st_queue* q, uint32_t i) {
+  struct st_event e = st_event_list_get(&q->events, i);
   int64_t rank;
-  memcpy(&rank, st_event_tail(e), sizeof rank);
+  memcpy(&rank, e.tail, sizeof rank);
   return rank;
 }
 
 static bool is_after(const struct st_queue* q, uint32_t a, uint32_t b,
                      bool by_rank) {
-  const struct st_event *x = event_at(q, a), *y = event_at(q, b);
-  return x->ts > y->ts || (by_rank && x->ts == y->ts && rank(x) > rank(y));
+  int64_t x = st_event_list_ts(&q->events, a);
+  int64_t y = st_event_list_ts(&q->events, b);
+  return x > y || (by_rank && x == y && rank(q, a) > rank(q, b));
 }
 
 /* Merges two sorted parts: `start` to `middle`, and `middle` to `end`. */
@@ -108,7 +87,7 @@ static void merge(const struct st_queue* q, const uint32_t* from, uint32_t* to,
 /* Sorts events by timestamp, and then by rank if `by_rank`.  Equal events keep
  * their order. */
 static void sort(struct st_queue* q, bool by_rank) {
-  uint32_t n = q->size;
+  uint32_t n = q->events.size;
   bool is_sorted = true;
   for (uint32_t i = 1; i < n && is_sorted; i++)
     is_sorted = !is_after(q, i - 1, i, by_rank);
@@ -136,25 +115,15 @@ static uint32_t next_number(const struct st_queue* q) {
   return q->order ? q->order[q->next] : q->next;
 }
 
-static void free_block(struct st_queue* q, uint32_t number) {
-  struct st_event_block* block = q->blocks.data[number];
-  if (block)
-    st_bytes_free(&block->bytes);
-  free(block);
-  q->blocks.data[number] = NULL;
-}
-
 static void free_queue(struct st_queue* q) {
-  for (uint32_t i = 0; i < q->blocks.size; i++)
-    free_block(q, i);
-  free(q->blocks.data);
+  st_event_list_free(&q->events);
   free(q->order);
   *q = (struct st_queue){0};
 }
 
 static int64_t head(const struct st_sorter* s, uint32_t queue) {
   const struct st_queue* q = &s->queues.data[queue];
-  return event_at(q, next_number(q))->ts;
+  return st_event_list_ts(&q->events, next_number(q));
 }
 
 static bool is_before(const struct st_sorter* s, uint32_t a, uint32_t b) {
@@ -192,39 +161,48 @@ static int64_t limit(const struct st_sorter* s) {
   return limit;
 }
 
+static void count_freed_block(struct st_sorter* s) {
+  if (++s->freed_blocks % s->trim_blocks == 0)
+    st_memory_trim();
+}
+
 /* Parses the events of a queue up to the time `end`, and frees blocks whose
  * events are parsed. */
-static void parse_until(struct st_queue* q, int64_t end, st_parse* parse,
-                        void* context) {
-  while (q->next < q->size) {
+static void parse_until(struct st_sorter* s, struct st_queue* q, int64_t end,
+                        st_parse* parse, void* context) {
+  while (q->next < q->events.size) {
     uint32_t number = next_number(q);
-    const struct st_event* event = event_at(q, number);
-    if (event->ts > end)
+    if (st_event_list_ts(&q->events, number) > end)
       return;
     q->next++;
-    parse(context, q, event);
-    struct st_event_block* block = q->blocks.data[number / ST_BLOCK_EVENTS];
-    if (++block->parsed < ST_BLOCK_EVENTS)
-      continue;
-    free_block(q, number / ST_BLOCK_EVENTS);
-    if (++q->freed % TRIM_BLOCKS == 0)
-      st_memory_trim();
+    struct st_event event = st_event_list_get(&q->events, number);
+    parse(context, q, &event);
+    if (st_event_list_done(&q->events, number))
+      count_freed_block(s);
   }
 }
 
-void st_sorter_run(struct st_sorter* s, st_parse* parse, void* context) {
+/* Sorts the queues. */
+static void prepare(struct st_sorter* s) {
+  uint32_t blocks = 0;
   for (uint32_t i = 0; i < s->queues.size; i++) {
     struct st_queue* q = &s->queues.data[i];
     sort(q, s->has_ranks && q->kind == ST_QUEUE_JSON);
-    if (q->size)
+    blocks += q->events.blocks.size;
+    if (q->events.size)
       *ST_PUSH(&s->heap) = i;
   }
+  s->trim_blocks = blocks / TRIMS + 1;
+}
+
+void st_sorter_run(struct st_sorter* s, st_parse* parse, void* context) {
+  prepare(s);
   for (uint32_t i = s->heap.size / 2; i-- > 0;)
     sift_down(s, i);
   while (s->heap.size) {
     struct st_queue* q = &s->queues.data[s->heap.data[0]];
-    parse_until(q, limit(s), parse, context);
-    if (q->next == q->size) {
+    parse_until(s, q, limit(s), parse, context);
+    if (q->next == q->events.size) {
       free_queue(q);
       s->heap.data[0] = s->heap.data[--s->heap.size];
     }
