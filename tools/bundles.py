@@ -9,6 +9,7 @@ are missing.
 """
 
 from __future__ import annotations
+import __future__
 
 import ast
 import importlib.util
@@ -137,7 +138,7 @@ def _imports(body: list[ast.stmt]) -> Iterator[tuple[str, list[str]]]:
         match node:
             case ast.Import():
                 yield from ((alias.name, []) for alias in node.names)
-            case ast.ImportFrom(module=str(module), level=0):
+            case ast.ImportFrom(module=str(module), level=0) if module != "__future__":
                 yield module, [alias.name for alias in node.names]
             case ast.If(test=ast.Name(id="TYPE_CHECKING")):
                 yield from _imports(node.orelse)
@@ -170,8 +171,24 @@ def _module(imports: Imports, name: str) -> tuple[str, str, bool, int, CodeType]
     assert path is not None, name
     source = path.read_bytes()
     file = "/".join(path.parts[len(path.parts) - name.count(".") - (path.stem == "__init__") :])
-    code = compile(source, file, "exec", dont_inherit=True, optimize=0)
+    code = compile_module(source, file)
     return name, file, path.stem == "__init__", len(source), code
+
+
+def compile_module(source: bytes, file: str) -> CodeType:
+    """Compile a module without its `from __future__ import annotations`, but with its effect.
+
+    Executed, the statement would import the module `__future__`: 0.2 ms.
+    """
+    tree = ast.parse(source)
+    rest = [node for node in tree.body if not _is_future(node)]
+    flags = __future__.annotations.compiler_flag if len(rest) < len(tree.body) else 0
+    tree.body = rest
+    return compile(tree, file, "exec", flags, dont_inherit=True, optimize=0)
+
+
+def _is_future(node: ast.stmt) -> bool:
+    return isinstance(node, ast.ImportFrom) and node.module == "__future__"
 
 
 def main(package: Path, folder: Path) -> None:

@@ -21,8 +21,6 @@ PYTEST_DONT_REWRITE: this word tells pytest not to rewrite this module. The dist
 pytest plugin, so pytest rewrites its modules, and warns of a module that is imported already.
 """
 
-from __future__ import annotations
-
 try:
     from stretto.base import bundle
 

@@ -16,8 +16,6 @@ after a source has been edited. A source counts as edited if its size is another
 written later than the bundle by more than `INSTALL_S`.
 """
 
-from __future__ import annotations
-
 import gc
 import marshal
 import posix
@@ -48,7 +46,7 @@ _package = __file__.rpartition("/base/")[0]
 _loaded: set[str] = set()
 
 
-def load(name: str, *, freeze: bool = False, exempt_since: ExemptSince | None = None) -> None:
+def load(name: str, *, freeze: bool = False, exempt_since: "ExemptSince | None" = None) -> None:
     """Import the modules of a bundle, except those that are imported already.
 
     Other threads that import a module of the bundle wait until all of them are complete.

@@ -10,10 +10,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal
     from collections import defaultdict, deque
-    from heapq import heappop, heappush
 else:
     import _signal as signal
     from _collections import defaultdict, deque
-    from _heapq import heappop, heappush
 
-__all__ = ["defaultdict", "deque", "heappop", "heappush", "signal"]
+__all__ = ["defaultdict", "deque", "signal"]

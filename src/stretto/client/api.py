@@ -6,7 +6,7 @@ import sys
 
 from stretto import _native
 from stretto._native import Category, Flow, Track, flow_id, in_event, process_track, thread_track
-from stretto.client import track_event as _track_event  # noqa: F401  # describes the process
+from stretto.client.track_event import descriptions as _descriptions  # noqa: F401
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -180,14 +180,41 @@ def test_modules_that_another_thread_is_importing_are_left_to_it(package: Path) 
     assert loaded() == []
 
 
+def test_annotations_stay_texts_without_an_import_of_the_module_for_future_features(
+    tool: ModuleType,
+) -> None:
+    source = b'"""About."""\n\nfrom __future__ import annotations\n\nvalue: missing = __doc__\n'
+    code = tool.compile_module(source, "module.py")
+    names: dict[str, object] = {}
+    exec(code, names)
+    assert "__future__" not in code.co_names
+    assert names["value"] == "About."
+
+
+NEEDLESS = """
+import sys
+before = set(sys.modules)
+import stretto
+with stretto.recording({path!r}): pass
+print(*(set(sys.modules) - before) & {{"__future__", "_heapq", "collections", "signal", "typing"}})
+"""
+
+
+@pytest.mark.once
+def test_a_recording_imports_no_modules_of_the_library_that_it_can_do_without(
+    tmp_path: Path,
+) -> None:
+    assert usually_imported("-c", NEEDLESS.format(path=str(tmp_path / "trace"))) == set()
+
+
 LIST = """
 for name, module in list(sys.modules.items()):
     if name.startswith("stretto.") and hasattr(module, "__cached__"):
         print(name)
 """
 """Prints the modules that are from no bundle."""
-USUAL = {"stretto.base", "stretto.base.bundle", "stretto.client.track_event"}
-"""What is needed before, and a package that imports its own modules."""
+USUAL = {"stretto.base", "stretto.base.bundle"}
+"""What is needed before."""
 MISSING = "add the modules to the roots in tools/bundles.py"
 
 
