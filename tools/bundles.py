@@ -184,7 +184,8 @@ def compile_module(source: bytes, file: str) -> CodeType:
     rest = [node for node in tree.body if not _is_future(node)]
     flags = __future__.annotations.compiler_flag if len(rest) < len(tree.body) else 0
     tree.body = rest
-    return compile(tree, file, "exec", flags, dont_inherit=True, optimize=0)
+    code: CodeType = compile(tree, file, "exec", flags, dont_inherit=True, optimize=0)
+    return code
 
 
 def _is_future(node: ast.stmt) -> bool:
