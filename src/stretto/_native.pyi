@@ -481,7 +481,7 @@ def merge_known_fields(
     """Parse the fields of `data[start:end]` into `values`, the `__dict__` of a `Message`.
 
     Returns the position of the first field that isn't handled. Such a field is not in the plan, is
-    malformed, has to be merged, or is nested too deep. `Layout.read_plan` makes the plan.
+    malformed, has to be merged, or is nested too deep. `Layout.plan` makes the plan.
     """
 
 def close_decoder_class(made: _I, /) -> _I:

@@ -7,7 +7,7 @@
  * field.
  *
  * A plan is a dict from tags (number << 3 | wire type) to lists, made by
- * Layout.read_plan.  The enum below names the items of a list.
+ * Layout.plan.  The enum below names the items of a list.
  *
  * Threads: used with the GIL. A call handles a bounded number of fields, so
  * that other threads may run in between.
@@ -100,8 +100,7 @@ static int resolve(PyObject* entry) {
   PyObject* made =
       PyObject_GetAttrString(PyList_GetItem(entry, CODEC), "message_class");
   PyObject* layout = made ? PyObject_GetAttrString(made, "LAYOUT") : NULL;
-  PyObject* plan =
-      layout ? PyObject_CallMethod(layout, "read_plan", NULL) : NULL;
+  PyObject* plan = layout ? PyObject_GetAttrString(layout, "read_plan") : NULL;
   Py_XDECREF(layout);
   if (plan && (!PyType_Check(made) || !PyDict_Check(plan))) {
     PyErr_SetString(PyExc_TypeError, "expected a class of messages");

@@ -44,10 +44,12 @@ class Layout:
         by_key: fields and extensions, by their keys in `Message.__dict__`.
         by_number: fields and extensions, by number.
         oneofs: names of the fields in each oneof.
+        read_plan: the fields that `merge_known_fields` decodes, by their tags.
     """
 
     __slots__ = (
-        "_by_json_name", "_order", "_read_plan", "by_key", "by_name", "by_number", "name", "oneofs",
+        "_by_json_name", "_order", "_planned", "by_key", "by_name", "by_number", "name", "oneofs",
+        "read_plan",
     )  # fmt: skip
 
     def __init__(self, name: str, fields: list[Field]) -> None:
@@ -56,7 +58,8 @@ class Layout:
         self.by_key = dict(self.by_name)
         self.by_number = {field.number: field for field in fields}
         self._by_json_name: dict[str, Field] = {}
-        self._read_plan: dict[int, list[Any]] = {}
+        self.read_plan: dict[int, list[Any]] = {}
+        self._planned: set[int] = set()
         self._order = {field.name: at for at, field in enumerate(fields)}
         self.oneofs: dict[str, frozenset[str]] = {}
         for oneof in {field.oneof for field in fields} - {""}:
@@ -87,23 +90,23 @@ class Layout:
             self._by_json_name = {field.json_name: field for field in self.by_key.values()}
         return self._by_json_name
 
-    def read_plan(self) -> dict[int, list[Any]]:
-        """Return the fields that `merge_known_fields` decodes, by their tags.
+    def plan(self, field: Field) -> None:
+        """Add a field to `read_plan`, after `Field.read` has decoded it for the first time.
 
-        `Field.read` decodes the others: maps, floating point, zigzag, implicit fields of proto3,
+        `Field.read` goes on to decode maps, floating point, zigzag, implicit fields of proto3,
         packed elements and extensions.
         """
-        if not self._read_plan:
-            for field in self.by_name.values():
-                codec = field.codec
-                kind = "m" if codec.is_message else _NATIVE_KINDS.get(codec.kind)
-                if kind is None or field.implicit or not field.plain:
-                    continue
-                self._read_plan[field.number << 3 | codec.wire_type] = [
-                    field.name, kind, field.repeated, tuple(field.rivals - {field.name}),
-                    codec if codec.is_message else None, None, None,
-                ]  # fmt: skip
-        return self._read_plan
+        if field.number in self._planned:
+            return
+        self._planned.add(field.number)
+        codec = field.codec
+        kind = "m" if codec.is_message else _NATIVE_KINDS.get(codec.kind)
+        known = self.by_name.get(field.name) is field
+        if kind and known and field.plain and not field.implicit:
+            self.read_plan[field.number << 3 | codec.wire_type] = [
+                field.name, kind, field.repeated, tuple(field.rivals - {field.name}),
+                codec if codec.is_message else None, None, None,
+            ]  # fmt: skip
 
     def add_extension(self, extension: ExtensionField) -> None:
         """Register an extension; raise ConfigError if its number is taken."""

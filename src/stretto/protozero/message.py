@@ -179,7 +179,8 @@ class Message:
         if not isinstance(data, bytes):
             data = bytes(memoryview(data))  # memoryview() rejects an int, unlike bytes().
         pos, end = start, len(data) if end is None else min(end, len(data))
-        fields, values, plan = self.LAYOUT.by_number, vars(self), self.LAYOUT.read_plan()
+        layout, values = self.LAYOUT, vars(self)
+        fields, plan = layout.by_number, layout.read_plan
         unknown = bytearray()
         while pos < end:
             begin = pos = merge_known_fields(values, plan, data, pos, end, depth)
@@ -190,6 +191,8 @@ class Message:
             field = fields.get(raw[0])
             if field is None or not field.read(values, data, raw, depth):
                 unknown += data[begin:pos]
+            else:
+                layout.plan(field)
         if unknown:
             self.unknown_fields += unknown
 

@@ -177,10 +177,13 @@ class Table:
 
     def _field(self, message: str, line: str) -> Field:
         name, number, kind, *flags = line.split(" ")
-        kind, _, target = kind.partition(":")
         field: Field
-        if not flags and kind != "map":
-            return Field(message, name, int(number), self._codec(kind, target))
+        if not kind.startswith("map:"):
+            if not flags:
+                return Field.later(message, name, int(number), self._codec_of, kind)
+            if flags == ["repeated"]:
+                return RepeatedField.later(message, name, int(number), self._codec_of, kind)
+        kind, _, target = kind.partition(":")
         if kind == "map":
             key, _, value = target.partition(",")
             value_codec = self._codec(*value.partition(":")[::2])
@@ -201,6 +204,10 @@ class Table:
         field.json_name = _unescaped(options.get("json", ""))
         if "default" in options:
             field.default = self._default(field.codec.kind, target, options["default"])
+
+    def _codec_of(self, kind: str) -> Codec:
+        name, _, target = kind.partition(":")
+        return self._codec(name, target)
 
     def _codec(self, kind: str, target: str) -> Codec:
         if kind == "message":

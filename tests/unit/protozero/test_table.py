@@ -118,3 +118,23 @@ def test_concurrent_first_use_creates_one_class() -> None:
             assert len(set(found)) == 1
     finally:
         sys.setswitchinterval(interval)
+
+
+def test_a_field_is_complete_when_another_attribute_than_its_name_is_read(sample: Any) -> None:
+    field = sample.Everything.Inner.LAYOUT.by_name["children"]
+    with pytest.raises(AttributeError):
+        object.__getattribute__(field, "codec")
+    assert (field.packed, field.path) == (False, "Everything.Inner.children")
+    assert object.__getattribute__(field, "codec").is_message
+    with pytest.raises(AttributeError, match="'RepeatedField' object has no attribute 'nothing'"):
+        field.nothing  # noqa: B018
+
+
+def test_fields_that_have_been_decoded_are_decoded_natively(sample: Any) -> None:
+    inner = sample.Everything.Inner
+    encoded = inner(children=[inner(value=-3)], sibling=inner(value=5)).encode()
+    assert not inner.LAYOUT.read_plan
+    for _ in range(2):
+        message = inner.decode(encoded)
+        assert (message.children[0].value, message.sibling.value) == (-3, 5)
+        assert {item[0] for item in inner.LAYOUT.read_plan.values()} == set(inner.LAYOUT.by_name)
