@@ -107,12 +107,14 @@ static void sort(struct st_queue* q, bool by_rank) {
     from = to;
     to = swapped;
   }
-  q->order = from;
-  free(to);
+  for (uint32_t i = 0; i < n; i++)
+    to[i] = from[n - i - 1];
+  q->order = to;
+  free(from);
 }
 
 static uint32_t next_number(const struct st_queue* q) {
-  return q->order ? q->order[q->next] : q->next;
+  return q->order ? q->order[q->events.size - q->next - 1] : q->next;
 }
 
 static void free_queue(struct st_queue* q) {
@@ -161,9 +163,16 @@ static int64_t limit(const struct st_sorter* s) {
   return limit;
 }
 
-static void count_freed_block(struct st_sorter* s) {
-  if (++s->freed_blocks % s->trim_blocks == 0)
-    st_memory_trim();
+/* Returns the memory of parsed events to the system, now and then. */
+static void trim(struct st_sorter* s, struct st_queue* q) {
+  if (++s->freed_blocks % s->trim_blocks)
+    return;
+  uint32_t left = q->events.size - q->next;
+  uint32_t* order =
+      q->order && left ? realloc(q->order, left * sizeof *order) : NULL;
+  if (order)
+    q->order = order;
+  st_memory_trim();
 }
 
 /* Parses the events of a queue up to the time `end`, and frees blocks whose
@@ -178,7 +187,7 @@ static void parse_until(struct st_sorter* s, struct st_queue* q, int64_t end,
     struct st_event event = st_event_list_get(&q->events, number);
     parse(context, q, &event);
     if (st_event_list_done(&q->events, number))
-      count_freed_block(s);
+      trim(s, q);
   }
 }
 

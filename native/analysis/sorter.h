@@ -32,8 +32,9 @@ enum st_queue_kind {
 
 struct st_queue {
   struct st_event_list events;
-  uint32_t* order; /* Numbers of the events, by time; NULL if sorted. */
-  uint32_t next;   /* The first event that has not been parsed. */
+  /* Numbers of the events by time, the last one first; NULL if sorted. */
+  uint32_t* order;
+  uint32_t next; /* The first event that has not been parsed. */
   uint32_t cpu, source;
   enum st_queue_kind kind;
 };
