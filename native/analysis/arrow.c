@@ -97,6 +97,8 @@ static void* copy_values(const struct st_table* t, uint32_t first,
     st_segment_copy32(s, rows, values);
   for (uint32_t i = 0; i < rows && type == ST_ROW; i++)
     ((int32_t*)values)[i] = (int32_t)(first + i);
+  for (uint32_t i = 0; i < rows && type == ST_DOUBLE; i++)
+    ((int64_t*)values)[i] = st_real_code(((int64_t*)values)[i]);
   return values;
 }
 

@@ -1,4 +1,4 @@
-/* Segment: up to 16,384 values of a column, in little memory.
+/* Segment: up to 4,096 values of a column, in little memory.
  *
  * Problem: a trace has millions of rows, and most of their numbers are close to
  * each other.  A segment keeps the first value, and what the others differ from
@@ -13,8 +13,8 @@
  *
  * Life cycle: all zero; append the values in order, change them, free.  The
  * owner knows the number of values (`rows`), and how many values the memory has
- * to hold (`capacity`, at most ST_SEGMENT_ROWS).  The bits of a real are stored
- * as an integer.
+ * to hold (`capacity`, at most ST_SEGMENT_ROWS).  Reals are stored as
+ * integers (table.h).
  */
 #pragma once
 
@@ -22,7 +22,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { ST_SEGMENT_ROWS = 1 << 14 };
+enum { ST_SEGMENT_ROWS = 1 << 12 };
 
 struct st_segment {
   void* data;        /* NULL while all values are equal. */

@@ -36,15 +36,21 @@ static uint32_t room(const struct st_table* t) {
   return t->capacity < ST_SEGMENT_ROWS ? t->capacity : ST_SEGMENT_ROWS;
 }
 
+/* Returns the value of a cell as its column keeps it. */
+static int64_t stored(enum st_type type, struct st_cell cell) {
+  return type == ST_DOUBLE ? st_real_code(cell.i) : cell.i;
+}
+
 uint32_t st_table_add(struct st_table* t, const struct st_cell* cells) {
   if (t->rows == t->capacity)
     grow(t);
   struct st_segment* segments = st_table_segment(t, t->rows, 0);
   uint32_t row = t->rows % ST_SEGMENT_ROWS, capacity = room(t);
   for (uint32_t i = 0; i < t->spec->column_count; i++) {
-    if (t->spec->columns[i].type != ST_ROW)
+    enum st_type type = t->spec->columns[i].type;
+    if (type != ST_ROW)
       st_segment_append(&segments[i], row, capacity, cells[i].valid,
-                        cells[i].i);
+                        stored(type, cells[i]));
   }
   return t->rows++;
 }
@@ -56,19 +62,23 @@ uint32_t st_table_segment_rows(const struct st_table* t, uint32_t row) {
 
 void st_table_set(struct st_table* t, uint32_t row, uint32_t column,
                   struct st_cell cell) {
-  if (t->spec->columns[column].type != ST_ROW)
+  enum st_type type = t->spec->columns[column].type;
+  if (type != ST_ROW)
     st_segment_set(st_table_segment(t, row, column), row % ST_SEGMENT_ROWS,
-                   st_table_segment_rows(t, row), room(t), cell.valid, cell.i);
+                   st_table_segment_rows(t, row), room(t), cell.valid,
+                   stored(type, cell));
 }
 
 struct st_cell st_table_get(const struct st_table* t, uint32_t row,
                             uint32_t column) {
-  if (t->spec->columns[column].type == ST_ROW)
+  enum st_type type = t->spec->columns[column].type;
+  if (type == ST_ROW)
     return st_int(row);
   const struct st_segment* s = st_table_segment(t, row, column);
   if (!st_segment_is_valid(s, row % ST_SEGMENT_ROWS))
     return ST_NULL;
-  return st_int(st_segment_get(s, row % ST_SEGMENT_ROWS));
+  int64_t value = st_segment_get(s, row % ST_SEGMENT_ROWS);
+  return st_int(type == ST_DOUBLE ? st_real_code(value) : value);
 }
 
 static bool has_cells(const struct st_table* t, uint32_t row,

@@ -1,11 +1,13 @@
 /* Table: append-only columns of typed values, in segments (segment.h).
  *
- *              rows 0 to 16,383      rows 16,384 to ...
+ *              rows 0 to 4,095       rows 4,096 to ...
  *   id         -                     -
  *   ts         segment               segment
  *   name       segment               segment       indexes into the string pool
  *
  * A column of the type ST_ROW has the numbers of the rows, which are not stored.
+ * A column of the type ST_DOUBLE keeps codes (st_real_code): most counters have
+ * whole values, and their codes are close to each other.
  * Segments are freed only with the table, and full ones are never moved: a
  * table takes up the memory that the sorter frees.
  *
@@ -13,6 +15,8 @@
  * st_table_add with a cell per column, st_table_set to change a cell, free.
  */
 #pragma once
+
+#include <string.h>
 
 #include "segment.h"
 #include "string_pool.h"
@@ -45,6 +49,27 @@ struct st_cell {
   };
 };
 
+/* Returns the code of the bits of a double, or the bits of a code.  A double
+ * that is a whole number n of less than 2^52 and the double with the bits n
+ * change places; the code of any other double is its bits. */
+static inline int64_t st_real_code(int64_t bits) {
+  const int64_t limit = (int64_t)1 << 52;
+  double real, whole;
+  int64_t whole_bits;
+  memcpy(&real, &bits, sizeof real);
+  if (real > -(double)limit && real < (double)limit) {
+    whole = (double)(int64_t)real;
+    memcpy(&whole_bits, &whole, sizeof whole_bits);
+    if (whole_bits == bits)
+      return (int64_t)real;
+  }
+  if (bits <= -limit || bits >= limit)
+    return bits;
+  whole = (double)bits;
+  memcpy(&whole_bits, &whole, sizeof whole_bits);
+  return whole_bits;
+}
+
 #define ST_NULL ((struct st_cell){0})
 static inline struct st_cell st_int(int64_t value) {
   return (struct st_cell){true, {.i = value}};
@@ -76,7 +101,7 @@ struct st_cell st_table_get(const struct st_table* t, uint32_t row,
                             uint32_t column);
 /* Returns the number of rows of the segments that have this row. */
 uint32_t st_table_segment_rows(const struct st_table* t, uint32_t row);
-/* Returns the segment of a column that has this row. */
+/* Returns the segment of a column that has this row.  Doubles are codes. */
 static inline struct st_segment* st_table_segment(const struct st_table* t,
                                                   uint32_t row,
                                                   uint32_t column) {

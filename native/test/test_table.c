@@ -1,11 +1,12 @@
 #include "analysis/table.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "check.h"
 
 /* The rows of a segment, and some of a second one. */
-enum { ROWS = ST_SEGMENT_ROWS + 5000 };
+enum { ROWS = ST_SEGMENT_ROWS + 1000 };
 
 enum { ROW, NUMBER, REAL, COLUMNS };
 
@@ -126,11 +127,60 @@ static void segments_are_copied_as_integers(void) {
   st_table_free(&t);
 }
 
+/* Whole numbers, and doubles that have their bits. */
+static void reals_keep_all_of_their_bits(void) {
+  static const double kReals[] = {0.0,
+                                  -0.0,
+                                  1,
+                                  -1,
+                                  7,
+                                  0.5,
+                                  -3.25,
+                                  4503599627370495.0,
+                                  -4503599627370495.0,
+                                  4503599627370496.0,
+                                  -4503599627370496.0,
+                                  1e300,
+                                  5e-324,
+                                  3.5e-323,
+                                  2e-308,
+                                  INFINITY,
+                                  -INFINITY,
+                                  NAN};
+  struct st_table t;
+  st_table_init(&t, &kSpec);
+  uint32_t count = sizeof kReals / sizeof *kReals;
+  for (uint32_t i = 0; i < count; i++) {
+    struct st_cell cells[] = {ST_NULL, ST_NULL, st_real(kReals[i])};
+    st_table_add(&t, cells);
+    CHECK_EQ(st_real_code(st_real_code(cells[REAL].i)), cells[REAL].i);
+  }
+  for (uint32_t i = 0; i < count; i++)
+    CHECK_EQ(st_table_get(&t, i, REAL).i, st_real(kReals[i]).i);
+  for (int64_t bits = -9; bits < 9; bits++)
+    CHECK_EQ(st_real_code(st_real_code(bits)), bits);
+  st_table_free(&t);
+}
+
+static void whole_reals_take_the_bytes_of_integers(void) {
+  struct st_table t;
+  st_table_init(&t, &kSpec);
+  for (uint32_t i = 0; i < 100; i++) {
+    struct st_cell cells[] = {ST_NULL, ST_NULL, st_real(1e9 + i)};
+    st_table_add(&t, cells);
+  }
+  CHECK_EQ(st_table_segment(&t, 0, REAL)->width, 1);
+  CHECK(st_table_get(&t, 99, REAL).f == 1e9 + 99);
+  st_table_free(&t);
+}
+
 int main(void) {
   jmp_buf place;
   st_memory_catch(&place);
   CHECK_EQ(setjmp(place), 0);
   RUN(columns_keep_nulls_and_values);
+  RUN(reals_keep_all_of_their_bits);
+  RUN(whole_reals_take_the_bytes_of_integers);
   RUN(segments_are_widened);
   RUN(changed_cells_widen_full_segments);
   RUN(equal_cells_have_no_memory);
