@@ -196,7 +196,7 @@ import sys
 before = set(sys.modules)
 import stretto
 with stretto.recording({path!r}): pass
-print(*(set(sys.modules) - before) & {{"__future__", "_heapq", "collections", "signal", "typing"}})
+print(*(set(sys.modules) - before) & {{"__future__", "_heapq", "collections", "select", "typing"}})
 """
 
 

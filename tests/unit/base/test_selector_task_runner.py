@@ -261,3 +261,44 @@ class TestTimeSlices:
             runner.watch(fd, lambda fd=fd: serve(fd))
         assert not runner.run_until(lambda: len(seen) > 1, timeout_ms=20)
         assert len(seen) == 1
+
+
+def open_descriptors() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+def test_a_runner_opens_descriptors_when_it_watches_one(pipe: tuple[int, int]) -> None:
+    before = open_descriptors()
+    runner = SelectorTaskRunner()
+    runner.post_delayed(runner.quit, 0)
+    runner.run()
+    runner.unwatch(pipe[0])
+    assert open_descriptors() == before
+    runner.watch(pipe[0], lambda: None)
+    assert open_descriptors() == before + 2
+    runner.close()
+    assert open_descriptors() == before
+
+
+def test_a_watching_runner_is_woken_by_another_thread(
+    runner: SelectorTaskRunner, pipe: tuple[int, int]
+) -> None:
+    runner.watch(pipe[0], lambda: None)
+    thread = threading.Thread(target=runner.post, args=[runner.quit])
+    runner.post(thread.start)
+    runner.run()
+    thread.join()
+
+
+def test_a_descriptor_that_a_task_is_the_first_to_watch_is_served(
+    runner: SelectorTaskRunner, pipe: tuple[int, int]
+) -> None:
+    def serve() -> None:
+        os.read(pipe[0], 1)
+        runner.quit()
+
+    runner.post(lambda: runner.watch(pipe[0], serve))
+    writer = threading.Thread(target=os.write, args=[pipe[1], b"x"])
+    runner.post(writer.start)
+    runner.run()
+    writer.join()
