@@ -139,6 +139,7 @@ static void end_file(struct st_importer* m) {
   st_use_source(m, st_source_get(&m->machines, m->file, 0));
   st_end_json(m);
   st_end_fxt(m);
+  m->is_cut_off |= st_end_passes(m);
 }
 
 static void next_file(struct st_importer* m) {

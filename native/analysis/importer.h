@@ -154,6 +154,13 @@ struct st_importer {
   bool has_packets; /* A file had packets. */
   struct st_field trace_stats;
   bool has_trigger, has_clone_trigger;
+  /* What the packets of the service say about the end of the file. */
+  struct st_passes {
+    bool is_ours;     /* Stretto's service has written it. */
+    bool is_streamed; /* While it recorded. */
+    bool has_begin, has_end;
+    bool is_inside; /* The packets that were read last are within a pass. */
+  } passes;
   bool is_cut_off; /* The end of the trace is missing; also set by the owner. */
   bool is_nested;  /* Inside a compressed packet. */
   bool failed, finished;
@@ -328,6 +335,8 @@ int64_t st_get_stat(struct st_importer* m, const char* name, int64_t index);
 void st_read_service_event(struct st_importer* m, int64_t ts,
                            struct st_field event);
 void st_read_config(struct st_importer* m, struct st_field config);
+/* Ends a file.  Returns whether the service has written more than there is. */
+bool st_end_passes(struct st_importer* m);
 /* Sums, for each buffer, the losses of its sequences before this packet. */
 void st_count_losses(struct st_importer* m, struct st_field trace_stats);
 void st_parse_trigger(struct st_importer* m, const struct st_event* e);

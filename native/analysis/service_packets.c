@@ -1,5 +1,14 @@
 /* Reads the packets of the tracing service: events and config of the session,
- * triggers, and the losses of each buffer. */
+ * triggers, and the losses of each buffer.
+ *
+ * Stretto's service reads a trace from its buffers in passes:
+ *
+ *   service events | packets of the buffers | read_tracing_buffers_completed
+ *
+ * So a file that ends within a pass was cut off, even between two packets.  One
+ * that the service writes while it records was cut off, too, if the event
+ * tracing_disabled is missing: the last pass begins with it.  The traces of other
+ * services need not follow these rules. */
 #include <string.h>
 
 #include "core/fields.h"
@@ -63,12 +72,27 @@ static void add_slow_sources(struct st_importer* m, struct st_field sources) {
   }
 }
 
+/* Notes what an event, of this field, says about the end of the file. */
+static void follow_passes(struct st_passes* p, uint32_t field) {
+  p->is_inside = field != EVENT(READ_TRACING_BUFFERS_COMPLETED);
+  p->has_begin |= field == EVENT(TRACING_STARTED);
+  p->has_end |= field == EVENT(TRACING_DISABLED) || field == CLONE_STARTED;
+}
+
+bool st_end_passes(struct st_importer* m) {
+  struct st_passes p = m->passes;
+  m->passes = (struct st_passes){0};
+  bool misses_end = p.is_streamed && p.has_begin && !p.has_end;
+  return p.is_ours && (p.is_inside || misses_end);
+}
+
 void st_read_service_event(struct st_importer* m, int64_t ts,
                            struct st_field event) {
   struct st_decoder d;
   struct st_field f;
   st_decoder_init(&d, event.data, event.size);
   while (st_decoder_next(&d, &f)) {
+    follow_passes(&m->passes, f.number);
     switch (f.number) {
       case EVENT(TRACING_STARTED):
         add_time(m, "tracing_started_ns", false, ts);
@@ -108,6 +132,7 @@ void st_read_config(struct st_importer* m, struct st_field config) {
   if (!st_message_find(config, WRITE_INTO_FILE).value)
     return;
   m->counts.write_into_file = 1;
+  m->passes.is_streamed = true;
   m->counts.write_into_file_no_flush +=
       !st_message_find(config, FLUSH_PERIOD).value;
   struct st_decoder d;

@@ -1,5 +1,6 @@
 /* Reads SystemInfo and CpuInfo, which describe the kernel and the CPUs. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "importer.h"
 
@@ -7,6 +8,7 @@ enum {
   /* SystemInfo */
   SYSTEM_UTSNAME = 1,
   SYSTEM_FINGERPRINT = 2,
+  SYSTEM_SERVICE_VERSION = 4,
   SYSTEM_SDK_VERSION = 5,
   SYSTEM_PAGE_SIZE = 6,
   SYSTEM_TIMEZONE = 7,
@@ -65,6 +67,13 @@ static void read_utsname(struct st_importer* m, struct st_field utsname) {
   }
 }
 
+/* Whether the version of the tracing service is one of Stretto. */
+static bool is_our_version(struct st_field version) {
+  static const char kName[] = "Stretto";
+  return version.size >= sizeof kName - 1 &&
+         memcmp(version.data, kName, sizeof kName - 1) == 0;
+}
+
 void st_read_system_info(struct st_importer* m, const uint8_t* data,
                          size_t size) {
   struct st_decoder d;
@@ -77,6 +86,8 @@ void st_read_system_info(struct st_importer* m, const uint8_t* data,
     else if (f.number == SYSTEM_TIMEZONE)
       st_add_metadata(m, "timezone_off_mins", false, st_int((int32_t)f.value),
                       0);
+    else if (f.number == SYSTEM_SERVICE_VERSION && f.data)
+      m->passes.is_ours |= is_our_version(f);
     else if (f.number == SYSTEM_FINGERPRINT && f.data)
       set_machine(m, ST_MACHINE_android_build_fingerprint,
                   st_text(st_field_text(&m->storage, f)));

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import stretto
+from stretto.analysis.trace_tables import damage, import_trace
 from stretto.protos.trace import Trace, TracingServiceState
 from tests.support.live_program import LiveProgram
 from tests.support.polling import wait_until
@@ -87,9 +88,10 @@ class Place:
         wait_until(lambda: self.state().num_sessions_started == count, "a session")
 
     def slices(self, trace: str | bytes) -> int:
-        """Return the number of slices in a trace; fail if the trace processor reports an error."""
+        """Return the number of slices in a trace; fail if it is damaged."""
         data = trace if isinstance(trace, bytes) else (self.folder / trace).read_bytes()
         loaded = check_trace(self._oracle, data)
+        assert damage(import_trace(data)) == []
         (row,) = loaded.query("select count(*) from slice where name = 'worker'")
         return int(row[0])
 
