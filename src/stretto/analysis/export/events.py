@@ -21,7 +21,8 @@ def _text(value: object) -> str:
 def chrome(importer: _native.TraceImporter) -> Iterator[str]:
     """Give Chrome's JSON: slices as complete events, instants, counters, and names.
 
-    A lane that is no thread becomes a thread of its process, with a number of its own.
+    A lane that is no thread becomes a thread of its process, with a number of its own: the complete
+    events of a thread may not overlap, so its other tracks are such lanes, too.
     """
     yield '{"traceEvents":[\n'
     separator = ""
@@ -34,8 +35,12 @@ def chrome(importer: _native.TraceImporter) -> Iterator[str]:
 def _chrome_events(importer: _native.TraceImporter) -> Iterator[dict[str, Any]]:
     arguments = read_arguments(importer)
     named: set[int] = set()
+    threads: set[tuple[int, int]] = set()
     for number, lane in enumerate(read_lanes(importer)):
-        tid = lane.tid or (1 << 30) + number  # No thread of Linux has such a number.
+        tid = (1 << 30) + number  # No thread of Linux has such a number.
+        if lane.is_thread and (lane.pid, lane.tid) not in threads:
+            tid = lane.tid
+            threads.add((lane.pid, tid))
         if lane.process and lane.pid not in named:
             named.add(lane.pid)
             yield _name("process_name", lane.pid, 0, lane.process)

@@ -25,12 +25,18 @@ class Slice(NamedTuple):
 
 @dataclass
 class Lane:
-    """A thread, or another track, and its slices in the order of their start."""
+    """A thread, or another track, and its slices in the order of their start.
+
+    Attributes:
+        tid: The thread of the lane; 0 if it has none.
+        is_thread: Whether the lane is all that the thread does, not one of its other tracks.
+    """
 
     name: str
     process: str
     pid: int
     tid: int
+    is_thread: bool
     slices: list[Slice] = field(default_factory=list)
 
 
@@ -74,7 +80,8 @@ def _lane(
     process = processes.get(upid, {})
     tid = thread.get("tid") or 0
     name = track["name"] or thread.get("name") or (f"thread {tid}" if thread else "track")
-    return Lane(name, process.get("name") or "", process.get("pid") or 0, tid)
+    is_thread = bool(tid) and track["parent_id"] is None and not track["name"]
+    return Lane(name, process.get("name") or "", process.get("pid") or 0, tid, is_thread)
 
 
 def read_arguments(importer: _native.TraceImporter) -> dict[int, dict[str, Any]]:

@@ -78,6 +78,24 @@ def test_chrome_json_has_the_same_slices_when_it_is_imported(
     assert 3 in {row[names.index("int_value")] for row in args}
 
 
+def test_overlapping_slices_of_tracks_of_a_thread_are_in_the_chrome_json() -> None:
+    tracks = [stretto.Track("job", parent=stretto.thread_track(), id=number) for number in (1, 2)]
+    with record() as recorded:
+        category.begin("first", track=tracks[0])
+        with category.slice("own"):
+            category.begin("second", track=tracks[1])
+            category.end(track=tracks[0])
+        category.end(track=tracks[1])
+    original = import_trace(bytes(recorded.trace))
+    again = import_trace(exported(original, "chrome"))
+    old, new = durations(original), durations(again)
+    assert old.keys() == new.keys() == {"first", "second", "own"}
+    assert all(abs(new[name] - old[name]) <= 2 for name in old)
+    assert sorted(lane.name for lane in read_lanes(again)) == sorted(
+        lane.name for lane in read_lanes(original)
+    )
+
+
 def test_json_lines_have_all_names(importer: _native.TraceImporter) -> None:
     lines = [json.loads(line) for line in exported(importer, "jsonl").splitlines()]
     slices = [line for line in lines if line["type"] == "slice"]
