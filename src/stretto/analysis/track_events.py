@@ -70,7 +70,13 @@ _OTHERS = (
     "stack_sample",
     "streaming_profile_packet",
     "sys_stats",
+    "track_event.extra_counter_values",
+    "track_event.extra_double_counter_values",
     "track_event.legacy_event",
+    "track_event.thread_instruction_count_absolute",
+    "track_event.thread_instruction_count_delta",
+    "track_event.thread_time_absolute_us",
+    "track_event.thread_time_delta_us",
 )
 """Fields of packets with other data than events."""
 _packet = select(trace.TracePacket, *_FIELDS)
@@ -287,7 +293,9 @@ class TrackEvents:
         categories, category_iids, count, ratio, *others = row[16:]
         if others:
             self.others.update(
-                name for name, there in zip(_OTHERS, others, strict=True) if there is not None
+                name
+                for name, there in zip(_OTHERS, others, strict=True)
+                if there is not None and there != []
             )
         sequence = self._sequences.get(sequence_id)
         if sequence is None or (flags or 0) & _CLEARED:

@@ -266,6 +266,21 @@ def test_omitted_packets_and_arguments_are_counted() -> None:
     }
 
 
+def test_thread_times_and_other_counters_of_events_are_counted_as_left_out() -> None:
+    assert left_out(
+        at(1, INSTANT, thread_time_absolute_us=5, extra_counter_values=[3, 4]),
+        at(2, INSTANT, thread_time_delta_us=5, thread_instruction_count_absolute=1),
+        at(3, INSTANT, thread_instruction_count_delta=1, extra_double_counter_values=[0.5]),
+    ) == {
+        "packets with thread_time_absolute_us": 1,
+        "packets with extra_counter_values": 1,
+        "packets with thread_time_delta_us": 1,
+        "packets with thread_instruction_count_absolute": 1,
+        "packets with thread_instruction_count_delta": 1,
+        "packets with extra_double_counter_values": 1,
+    }
+
+
 def test_losses_are_marked_by_a_provider_event() -> None:
     marks = [
         [
