@@ -62,8 +62,8 @@ Formats, and the extensions of their file names:
 
 FXT can hold track events: slices, instants, counters, arguments, and flows with their arrows.
 Other data (packets of other data sources, CPU times, more than 15 arguments) is left out, and
-counted in the summary. Text and JSON can hold all fields of the schema. A trace compressed by gzip is
-decompressed. A .json file may also be Chrome's JSON, which is recognized by its content. The
+counted in the summary. Text and JSON can hold all fields of the schema. A trace compressed by gzip
+is decompressed. A .json file may also be Chrome's JSON, which is recognized by its content. The
 formats from chrome on are written of all that `stretto query` reads, and not read otherwise.
 Profiles have the stacks of slices, or of samples if there are no slices.
 """
