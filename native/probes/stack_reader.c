@@ -104,6 +104,17 @@ static uint64_t hash(const uint8_t* bytes, size_t size) {
   return h;
 }
 
+/* Returns whether a frame runs: while it does, the top of its stack is -1 as an
+ * index, 0 as an address.  A Python call by a running frame first stores the
+ * top. */
+static bool runs(const struct st_stack_layout* layout, const uint8_t* frame) {
+  const uint8_t* top = frame + layout->frame_stack_top;
+  int32_t index;
+  memcpy(&index, top, sizeof index);
+  return layout->frame_stack_top &&
+         (layout->has_stack_index ? index == -1 : !word_at(top, 0));
+}
+
 /* Reads a thread state.  `frame` becomes the address of the control frame where
  * there are control frames. */
 static bool read_state(const struct st_stack_layout* layout,
@@ -173,7 +184,8 @@ int st_stack_read(const struct st_stack_layout* layout,
     if (owner > layout->last_owner || previous == address)
       return ST_STACK_TORN;
     if (owner < layout->first_foreign_owner) {
-      if (!is_pointer(code))
+      bool has_callee = depth && !frames[depth - 1].is_by_c;
+      if (!is_pointer(code) || (has_callee && runs(layout, bytes)))
         return ST_STACK_TORN;
       uint16_t state = called ? layout->frame_state : 0;
       frames[depth++] = (struct st_stack_frame){

@@ -13,8 +13,8 @@
  * stack of ten frames takes one system call, one of fifty about four.
  *
  * Torn reads.  The thread may return and call during the read.  An impossible
- * stack (an unaligned or repeated pointer, an unknown owner, no memory) is
- * refused as ST_STACK_TORN.  A possible stack that mixes frames of two moments
+ * stack (an unaligned or repeated pointer, an unknown owner, no memory, a caller
+ * that runs while its callee does) is refused as ST_STACK_TORN.  A possible stack that mixes frames of two moments
  * cannot be detected here, so the caller has to confirm a frame by a second
  * read.  Depth and work are bounded.
  *
@@ -59,6 +59,12 @@ struct st_stack_layout {
   /* The offset of the byte that says whether C code has made the call; 0 if
    * this CPython version has a frame of another owner there instead. */
   uint16_t frame_is_entry;
+  /* The offset of the top of the frame's stack; 0 if it is not known.  The
+   * interpreter stores the top only while the frame does not run. */
+  uint16_t frame_stack_top;
+  /* Whether the top is an index, of 4 bytes, as up to 3.13.  Since 3.14 it is an
+   * address. */
+  bool has_stack_index;
   /* The offset, in a thread state, of the address of the current stack chunk:
    * the memory in which the frames of nested calls are adjacent.  Only samplers
    * of other processes use it (thread_sample.h). */

@@ -199,6 +199,53 @@ static void impossible_frames_are_torn(void) {
   CHECK_EQ(read_stack(), ST_STACK_TORN);
 }
 
+static int read_two(const struct st_stack_layout* layout) {
+  struct st_stack_thread thread = {.frame = STACK + 200};
+  return st_stack_read(layout, &kMemory, &thread, frames);
+}
+
+/* A frame whose stack has no top runs: only the innermost frame may. */
+static void a_caller_that_runs_is_torn(void) {
+  struct st_stack_layout layout = kLayout;
+  layout.frame_stack_top = 64;
+  layout.has_stack_index = true;
+  put_thread(STACK + 200);
+  put_frame(STACK, 0, CODE, 0);
+  put_frame(STACK + 200, STACK, CODE, 0);
+  memset(bytes + (STACK + 200 - BASE) + 64, 0xFF, 4);
+  CHECK_EQ(read_two(&layout), 2);
+  memset(bytes + (STACK - BASE) + 64, 0xFF, 4);
+  CHECK_EQ(read_two(&layout), ST_STACK_TORN);
+  CHECK_EQ(read_two(&kLayout), 2); /* The layout does not name the top. */
+}
+
+static void a_caller_that_runs_is_torn_if_tops_are_addresses(void) {
+  struct st_stack_layout layout = kLayout;
+  layout.frame_stack_top = 80;
+  put_thread(STACK + 200);
+  put_frame(STACK, 0, CODE, 0);
+  put_frame(STACK + 200, STACK, CODE, 0);
+  CHECK_EQ(read_two(&layout), ST_STACK_TORN);
+  put(STACK + 80, STACK + 96);
+  CHECK_EQ(read_two(&layout), 2);
+}
+
+/* C code that a frame has called does not stop it in this sense. */
+static void a_caller_that_c_code_has_called_python_for_may_run(void) {
+  struct st_stack_layout layout = kLayout;
+  layout.frame_stack_top = 80;
+  layout.frame_is_entry = 90;
+  put_thread(STACK + 200);
+  put_frame(STACK, 0, CODE, 0);
+  put_frame(STACK + 200, STACK, CODE, 0);
+  bytes[STACK + 200 - BASE + 90] = 1;
+  CHECK_EQ(read_two(&layout), 2);
+  put_frame(STACK + 104, STACK, CODE, 3);
+  put_frame(STACK + 200, STACK + 104, CODE, 0);
+  bytes[STACK + 200 - BASE + 90] = 0;
+  CHECK_EQ(read_two(&layout), 2);
+}
+
 static void a_circle_ends(void) {
   put_thread(STACK);
   put_frame(STACK, STACK + 200, CODE, 0);
@@ -268,6 +315,9 @@ int main(void) {
   RUN(frames_at_the_start_of_a_mapping_are_read);
   RUN(the_id_of_a_thread_takes_one_read);
   RUN(impossible_frames_are_torn);
+  RUN(a_caller_that_runs_is_torn);
+  RUN(a_caller_that_runs_is_torn_if_tops_are_addresses);
+  RUN(a_caller_that_c_code_has_called_python_for_may_run);
   RUN(a_circle_ends);
   RUN(a_thread_state_that_is_gone_is_refused);
   RUN(random_memory_does_no_harm);

@@ -40,7 +40,7 @@ static bool number_of(PyObject* dict, const char* name, int64_t max,
  * ValueError if not. */
 static bool fits(const struct st_python_layout* layout) {
   const struct st_stack_layout* s = &layout->stack;
-  enum { LAST = ST_THREAD_STATE_BYTES - 8, LAST_OF_FRAME = 96 - 8 };
+  enum { LAST = ST_THREAD_STATE_BYTES - 8, LAST_OF_FRAME = ST_FRAME_BYTES - 8 };
   if (s->thread_next <= LAST && s->thread_id <= LAST &&
       s->thread_native_id <= LAST && s->thread_frame <= LAST &&
       s->thread_chunk <= LAST && s->control_frame <= 8 &&
@@ -52,8 +52,20 @@ static bool fits(const struct st_python_layout* layout) {
   return false;
 }
 
+/* Reads an offset in a frame, which only some versions have: 0 if `dict` does
+ * not have it.  Returns false with an exception set on failure. */
+static bool optional_of(PyObject* dict, const char* name, uint16_t* out) {
+  int64_t value = 0;
+  if (PyDict_GetItemString(dict, name) &&
+      !number_of(dict, name, ST_FRAME_BYTES - 8, &value))
+    return false;
+  *out = (uint16_t)value;
+  return true;
+}
+
 bool st_bind_layout(PyObject* dict, struct st_python_layout* layout) {
-  int64_t value, has_control, foreign, last, tag, entry = 0;
+  int64_t value, has_control, foreign, last, tag;
+  uint16_t index, top;
   if (!PyDict_Check(dict)) {
     PyErr_SetString(PyExc_TypeError, "layout must be a dict of offsets");
     return false;
@@ -68,14 +80,16 @@ bool st_bind_layout(PyObject* dict, struct st_python_layout* layout) {
       !number_of(dict, "first_foreign_owner", UINT8_MAX, &foreign) ||
       !number_of(dict, "last_owner", UINT8_MAX, &last) ||
       !number_of(dict, "code_tag", 7, &tag) ||
-      (PyDict_GetItemString(dict, "frame_is_entry") &&
-       !number_of(dict, "frame_is_entry", 96 - 1, &entry)))
+      !optional_of(dict, "frame_is_entry", &layout->stack.frame_is_entry) ||
+      !optional_of(dict, "frame_stacktop", &index) ||
+      !optional_of(dict, "frame_stackpointer", &top))
     return false;
   layout->stack.has_control_frame = has_control;
   layout->stack.first_foreign_owner = (uint8_t)foreign;
   layout->stack.last_owner = (uint8_t)last;
   layout->stack.code_tag = (uint64_t)tag;
-  layout->stack.frame_is_entry = (uint16_t)entry;
+  layout->stack.has_stack_index = index;
+  layout->stack.frame_stack_top = index ? index : top;
   return fits(layout);
 }
 
