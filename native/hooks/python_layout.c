@@ -57,14 +57,7 @@ const struct st_stack_layout st_python_layout = {
 #if PY_VERSION_HEX < 0x030C0000
     .frame_object = offsetof(_PyInterpreterFrame, frame_obj),
     .frame_globals = offsetof(_PyInterpreterFrame, f_globals),
-    .frame_is_entry = offsetof(_PyInterpreterFrame, is_entry),
     .frame_state = offsetof(_PyInterpreterFrame, previous),
-#endif
-#if PY_VERSION_HEX >= 0x030E0000
-    .frame_stack_top = offsetof(_PyInterpreterFrame, stackpointer),
-#else
-    .frame_stack_top = offsetof(_PyInterpreterFrame, stacktop),
-    .has_stack_index = true,
 #endif
     .first_foreign_owner = FOREIGN,
     .last_owner = LAST_OWNER,
