@@ -4,6 +4,7 @@
 #include "hooks/exempt.h"
 
 #include <internal/pycore_gc.h>
+#include <stdbool.h>
 
 #ifndef Py_GIL_DISABLED
 
@@ -44,12 +45,56 @@ PyObject* st_exempt_since(PyObject* module, PyObject* first) {
   return none_ran < 0 ? NULL : PyBool_FromLong(none_ran);
 }
 
+/* Whether the object defines something for good: not a frame, an iterator or an
+ * instance, whose end may matter. */
+static bool is_definition(PyObject* o) {
+  return PyFunction_Check(o) || PyMethod_Check(o) || PyCFunction_Check(o) ||
+         PyModule_Check(o) || PyType_Check(o) || PyCell_Check(o) ||
+         PyDict_CheckExact(o) || PyList_CheckExact(o) || PyTuple_CheckExact(o);
+}
+
+static void make_immortal(PyObject* o) {
+#if PY_VERSION_HEX < 0x030C0000
+  Py_INCREF(o);
+#else
+  Py_SET_REFCNT(o, Py_REFCNT(Py_None));
+#endif
+}
+
+/* The collector lists neither code objects nor most constants. */
+static void keep_code(PyObject* function) {
+  PyCodeObject* code = (PyCodeObject*)PyFunction_GET_CODE(function);
+  make_immortal((PyObject*)code);
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(code->co_consts); i++)
+    make_immortal(PyTuple_GET_ITEM(code->co_consts, i));
+}
+
+PyObject* st_keep_exempt(PyObject* module, PyObject* unused) {
+  (void)module;
+  (void)unused;
+  PyGC_Head* header = _PyGCHead_NEXT(&exempt);
+  for (; header && header != &exempt; header = _PyGCHead_NEXT(header)) {
+    PyObject* o = (PyObject*)(header + 1);
+    if (is_definition(o))
+      make_immortal(o);
+    if (PyFunction_Check(o))
+      keep_code(o);
+  }
+  Py_RETURN_NONE;
+}
+
 #else
 
 PyObject* st_exempt_since(PyObject* module, PyObject* first) {
   (void)module;
   (void)first;
   Py_RETURN_FALSE;
+}
+
+PyObject* st_keep_exempt(PyObject* module, PyObject* unused) {
+  (void)module;
+  (void)unused;
+  Py_RETURN_NONE;
 }
 
 #endif

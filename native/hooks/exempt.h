@@ -28,3 +28,10 @@
  * collection, which the list shows, nor on free-threaded builds, which have no
  * such lists. */
 PyObject* st_exempt_since(PyObject* module, PyObject* first);
+
+/* The Python function keep_exempt(): makes the functions, classes, modules and
+ * containers immortal that are exempt now.  From CPython 3.12 on nothing counts
+ * references to immortal objects, so a forked child that uses these objects
+ * copies no page for it.  Other exempt objects can still be freed: what they
+ * hold, such as a descriptor, may have to be closed. */
+PyObject* st_keep_exempt(PyObject* module, PyObject* unused);

@@ -346,6 +346,9 @@ static PyMethodDef kFunctions[] = {
     {"exempt_since", st_exempt_since, METH_O,
      "exempt_since(first)\n--\n\nExempt the objects created since `first` from "
      "garbage collections."},
+    {"keep_exempt", st_keep_exempt, METH_NOARGS,
+     "Make the functions, classes, modules and containers immortal that are "
+     "exempt now."},
     {NULL, NULL, 0, NULL}};
 
 static int module_exec(PyObject* module) {

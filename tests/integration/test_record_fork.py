@@ -6,6 +6,7 @@ Most programs set a time-out that never passes, so only an event can connect the
 from __future__ import annotations
 
 import sys
+import sysconfig
 from pathlib import Path
 from typing import Any
 
@@ -286,3 +287,27 @@ def test_classes_outlive_a_child_that_ends_unconnected(tmp_path: Path) -> None:
     )
     run = record(tmp_path / "classes.pftrace", str(script))
     assert run.status == 0, run.stderr
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="no object is immortal")
+@pytest.mark.skipif(
+    bool(sysconfig.get_config_var("Py_GIL_DISABLED")), reason="functions are counted otherwise"
+)
+def test_a_child_counts_no_references_to_our_functions_and_names_of_modules(
+    tmp_path: Path,
+) -> None:
+    script = tmp_path / "references.py"
+    script.write_text(
+        HEAD + "import this_program\n"
+        "from stretto.client import fork\n"
+        "pid = os.fork()\n"
+        "if not pid:\n"
+        "    name = next(name for name in sys.modules if name == 'this_program')\n"
+        "    for thing in (fork.install, fork.install.__code__, fork, name):\n"
+        "        assert sys.getrefcount(thing) >= sys.getrefcount(None), thing\n"
+        "    sys.exit()\n"
+        "end(pid)\n"
+    )
+    (tmp_path / "this_program.py").touch()
+    run = record(tmp_path / "references.pftrace", "-q", str(script))
+    assert (run.status, run.stderr) == (0, "")

@@ -91,6 +91,7 @@ CONDITIONAL = {
     "calls are reported by the profile function": "profile.c",
     "names of the functions for extra data of code": "code_filter.c",
     "heads of objects in their sizes": "object_sizes.c",
+    "immortal objects": "exempt.c",
     "places of the members of frames and threads": "python_layout.c",
 }
 """Reason: the file of native/hooks that compares the version of CPython."""

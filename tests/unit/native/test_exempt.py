@@ -98,3 +98,26 @@ assert _pyhooks.exempt_since(first) is False
 assert tracked(ours) and tracked(ours[1])
 assert _pyhooks.exempt_since(1) is False
 """)
+
+
+def test_kept_definitions_are_immortal_and_instances_are_freed() -> None:
+    run("""
+import sys
+def function(): return ("text 1", "text 2")
+class Other(Node): pass
+node = Other()
+node.itself = None
+kept = [function, Other, function(), vars(sys.modules["__main__"])["function"]]
+is_freed = weakref.ref(node)
+assert _pyhooks.exempt_since(first)
+_pyhooks.keep_exempt()
+_pyhooks.keep_exempt()
+immortal = [function, Other, kept, function.__code__, function.__code__.co_consts[1]]
+counts = [sys.getrefcount(thing) for thing in immortal]
+more = 3 * immortal
+if sys.version_info >= (3, 12):
+    assert counts == [sys.getrefcount(thing) for thing in immortal]
+del node
+assert is_freed() is None
+assert function() == ("text 1", "text 2")
+""")

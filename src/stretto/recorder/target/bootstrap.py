@@ -39,7 +39,7 @@ _is_system = False
 _service = ""
 _name = ""
 _fork_socket: ForkSocket | None = None
-_classes_kept = False
+_references_kept = False
 
 
 def start(first: list[dict[str, int]]) -> None:
@@ -60,10 +60,12 @@ def start(first: list[dict[str, int]]) -> None:
         return
     _prepare(workspace)
     # The modules stay until the end of the process, so no garbage collection has to visit them.
-    # That matters most in forked children: a collection copies the pages of the objects it visits.
+    # That matters most in forked children: a collection copies the pages of the objects it visits,
+    # and so does counting the references to an object that is used.
     from stretto import _native, _pyhooks
 
     _pyhooks.exempt_since(first)
+    _pyhooks.keep_exempt()
     _free_spare_objects()
     connection: list[dict[str, int]] = gc.get_stats()
     _native.call_untraced(_connect)
@@ -102,7 +104,7 @@ def _prepare(workspace: Workspace) -> None:
     _note_problems_at_os_exit(workspace)
     name = "system" if _is_system else BACKEND
     fork.reconnect[name] = lambda: _connect_again(workspace)
-    fork.before.append(_keep_classes)
+    fork.before.append(_keep_references)
     atexit.register(_native.call_untraced, _end, workspace)
     _open_fork_socket(workspace)
     _report_matches(options.get("include", []))
@@ -304,28 +306,36 @@ def _hide_modules() -> None:
     from stretto import _native
 
     for name in [*sys.modules]:
-        if name == "stretto" or name.startswith("stretto.") or name in SUPPORT:
+        if _is_ours(name):
             _native.keep(sys.modules[name])
             sys.modules[name] = None  # type: ignore[assignment]
 
 
-def _keep_classes() -> None:
-    """Before the first fork: make the references of `object` to our classes immortal.
+def _keep_references() -> None:
+    """Before the first fork: make immortal what the end of a child would write to.
 
-    At its end the interpreter would free them, which would copy 70 pages of each child.
+    These are the references of `object` to our classes, which the interpreter would free, and the
+    names of modules, which `_hide_modules` reads. This would copy a hundred pages of each child.
     """
-    global _classes_kept
-    if _classes_kept:
+    global _references_kept
+    if _references_kept:
         return
-    _classes_kept = True
+    _references_kept = True
     from _weakref import ref
 
     from stretto import _native
 
-    ours = [vars(module) for name, module in sys.modules.items() if name.startswith("stretto.")]
+    for name in sys.modules:
+        _native.keep(name)
+    ours = [vars(module) for name, module in sys.modules.items() if _is_ours(name)]
     for value in {id(value): value for names in ours for value in names.values()}.values():
-        if type(value) is type and value.__module__.startswith("stretto."):
+        if type(value) is type and _is_ours(value.__module__):
             _native.keep(ref(value))  # The same object that `__subclasses__` has.
+
+
+def _is_ours(name: str) -> bool:
+    """Whether a module is part of Stretto, or was imported for it."""
+    return name == "stretto" or name.startswith("stretto.") or name in SUPPORT
 
 
 def _lost_events() -> int:
