@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib.util
 import io
+import os
 import sys
 import time
 from pathlib import Path
@@ -169,10 +170,14 @@ def pytest_suite() -> Step:
     import pytest
 
     suite = ["toolz.tests.test_itertoolz", "toolz.tests.test_dicttoolz"]
+    # Not with the settings of the folder in which the benchmark runs.
+    options = ["-q", "-c", os.devnull, "-p", "no:cacheprovider", "-W", "ignore"]
 
     def step() -> None:
         with contextlib.redirect_stdout(io.StringIO()):
-            pytest.main(["-q", "-p", "no:cacheprovider", "--pyargs", *suite, "-W", "ignore"])
+            status = pytest.main([*options, "--pyargs", *suite])
+        if status:
+            raise SystemExit(f"the tests failed: {status!r}")
 
     return step
 
