@@ -170,8 +170,8 @@ def pytest_suite() -> Step:
     import pytest
 
     suite = ["toolz.tests.test_itertoolz", "toolz.tests.test_dicttoolz"]
-    # Not with the settings of the folder in which the benchmark runs.
-    options = ["-q", "-c", os.devnull, "-p", "no:cacheprovider", "-W", "ignore"]
+    # Without the settings and hooks of the folder in which the benchmark runs.
+    options = ["-q", "-c", os.devnull, "--noconftest", "-p", "no:cacheprovider", "-W", "ignore"]
 
     def step() -> None:
         with contextlib.redirect_stdout(io.StringIO()):
