@@ -276,7 +276,9 @@ static void write_begin_at(struct st_shown_calls* s, uint32_t index) {
 
 void st_shown_write_due(struct st_shown_calls* s, uint64_t now) {
   uint64_t least = threshold();
-  for (uint32_t i = s->begun; i < s->depth; i++) {
+  uint32_t depth =
+      s->depth < st_hooks.max_depth ? s->depth : st_hooks.max_depth;
+  for (uint32_t i = s->begun; i < depth; i++) {
     struct st_shown_frame* f = &s->frames[i];
     bool due = !f->written && may_be_shown(f);
     if (due && now < f->begin + least)
@@ -332,6 +334,16 @@ static void add_to_caller(struct st_shown_calls* s,
   caller->short_ns += may_be_shown(f) ? end - f->begin : f->short_ns;
 }
 
+/* Whether a call, whose caller is the innermost frame, is deeper than calls are
+ * shown.  It is counted then. */
+static bool is_too_deep(const struct st_shown_calls* s,
+                        const struct st_shown_frame* f) {
+  if (f->written || s->depth < st_hooks.max_depth)
+    return false;
+  st_hooks.counts.too_deep++;
+  return true;
+}
+
 /* Removes the innermost frame.  Its call has ended at the time `end`. */
 static void close_innermost(struct st_shown_calls* s, uint64_t end) {
   struct st_shown_frame f = s->frames[--s->depth];
@@ -346,6 +358,8 @@ static void close_innermost(struct st_shown_calls* s, uint64_t end) {
                            f.unsure_ns, end);
   bool shown =
       f.written || (may_be_shown(&f) && longest(s, &f, end) >= threshold());
+  if (shown && is_too_deep(s, &f))
+    shown = false;
   add_to_caller(s, &f, end, shown);
   if (shown && !f.written) {
     st_shown_write_due(s, end);
@@ -555,8 +569,10 @@ void st_shown_enter(struct st_shown_calls* s, uint64_t address,
                     struct st_code_record* record, uint64_t now, bool resumed) {
   settle(s, address);
   st_shown_note_event(s, now);
-  if (!make_room(s))
+  if (!make_room(s)) {
+    st_hooks.counts.too_deep++;
     return;
+  }
   record->open++;
   s->frames[s->depth++] = (struct st_shown_frame){
       .address = address,

@@ -217,6 +217,26 @@ def test_calls_that_wait_for_seconds_without_an_event_are_shown(folder: Path) ->
     assert trace.names_above(inner) == ["outer", "waits.py"]
 
 
+@pytest.mark.parametrize("depth", [700, 20_000])  # Readers know 512 nested slices.
+def test_calls_after_a_deep_recursion_are_in_their_callers(folder: Path, depth: int) -> None:
+    script = folder / "deep.py"
+    script.write_text(
+        "import sys, time\n"
+        f"sys.setrecursionlimit({depth + 100})\n"
+        "def deep(n):\n    return time.sleep(0.02) if n == 0 else deep(n - 1)\n"  # sleep: long
+        "def after():\n    time.sleep(0.1)\n"  # sleep: the call takes this time
+        f"def main():\n    deep({depth})\n    after()\n"
+        "main()\n"
+    )
+    run = record(folder / "deep.pftrace", "--auto", str(script))
+    trace = Trace(run)
+    after = next(s for s in trace.slices if s.name == "after")
+    assert trace.names_above(after) == ["main", "deep.py"]
+    if sys.version_info >= (3, 12):
+        assert sum(s.name == "deep" for s in trace.slices) == 398
+        assert f"{depth + 1 - 398:,} calls deeper than 400 frames" in run.stderr
+
+
 def test_time_without_stack_samples_is_in_the_trace(folder: Path) -> None:
     script = folder / "stops.py"
     script.write_text(

@@ -283,9 +283,8 @@ def problems() -> list[str]:
         lines.append(f"{threads} thread{plural}: profiler replaced by the program")
     if stats["too_deep"]:
         depth = _tracer.options.max_depth
-        lines.append(
-            f"left out: {stats['too_deep']:,} calls deeper than {depth} frames (--max-depth)"
-        )
+        option = "" if _tracer.options.auto_detail else " (--max-depth)"
+        lines.append(f"left out: {stats['too_deep']:,} calls deeper than {depth} frames{option}")
     if stats["too_short"] and not _tracer.options.auto_detail:
         shortest = _tracer.options.min_duration_ns / 1000
         number = f"{stats['too_short']:,}"
