@@ -6,6 +6,7 @@
 /* The table of slices. */
 struct slices {
   const struct st_table* table;
+  const struct st_table* tracks;
   int64_t *ts, *dur; /* By row. */
   uint32_t* parent;  /* By row; ST_NO_ROW if there is none. */
   uint32_t rows;
@@ -34,6 +35,17 @@ static void find_bounds(struct st_slice_totals* t, const struct slices* s,
   t->end_ts = first <= end ? end : 0;
 }
 
+/* Whether a slice is on the own track of a thread, which has no name. */
+static bool is_on_thread(const struct slices* s, uint32_t row) {
+  const struct st_table* t = s->tracks;
+  uint64_t track = (uint64_t)cell(s, row, ST_SLICE_track_id);
+  if (track >= t->rows)
+    return false;
+  return st_table_get(t, (uint32_t)track, ST_TRACK_utid).valid &&
+         !st_table_get(t, (uint32_t)track, ST_TRACK_parent_id).valid &&
+         !st_table_get(t, (uint32_t)track, ST_TRACK_name).valid;
+}
+
 static uint64_t key_of(const struct slices* s, uint32_t row,
                        enum st_grouping by) {
   uint64_t category = (uint64_t)cell(s, row, ST_SLICE_category);
@@ -41,6 +53,8 @@ static uint64_t key_of(const struct slices* s, uint32_t row,
     return (uint64_t)cell(s, row, ST_SLICE_track_id);
   if (by == ST_BY_CATEGORY)
     return category;
+  if (by == ST_BY_TASK && is_on_thread(s, row))
+    return 0;
   return category << 32 | (uint64_t)cell(s, row, ST_SLICE_name);
 }
 
@@ -207,13 +221,42 @@ static int64_t find_rank(const int64_t* values, uint32_t count, uint32_t rank,
   }
 }
 
+/* Returns the value after that of a rank, which is `value`. */
+static int64_t next_rank(const int64_t* values, uint32_t count, uint32_t rank,
+                         int64_t value) {
+  int64_t next = INT64_MAX;
+  uint32_t not_above = 0;
+  for (uint32_t i = 0; i < count; i++) {
+    not_above += values[i] <= value;
+    if (values[i] > value && values[i] < next)
+      next = values[i];
+  }
+  return not_above > rank + 1 ? value : next;
+}
+
 /* The number of values from which sorting takes longer than counting. */
 enum { MANY = 2048 };
 
-/* Sets the smallest durations that 50, 90 and 99 percent don't exceed. */
+static int64_t percentile(const int64_t* values, uint32_t count,
+                          uint32_t percent, int64_t min, int64_t max) {
+  uint64_t place = (uint64_t)(count - 1) * percent;
+  uint32_t rank = (uint32_t)(place / 100), rest = (uint32_t)(place % 100);
+  bool sorted = count < MANY;
+  int64_t low =
+      sorted ? values[rank] : find_rank(values, count, rank, min, max);
+  if (!rest)
+    return low;
+  int64_t high =
+      sorted ? values[rank + 1] : next_rank(values, count, rank, low);
+  uint64_t gap = (uint64_t)high - (uint64_t)low;
+  /* Divided first, so that no duration overflows. */
+  gap = gap / 100 * rest + (gap % 100 * rest + 50) / 100;
+  return (int64_t)((uint64_t)low + gap);
+}
+
 static void set_percentiles(struct st_slice_total* group, int64_t* durations) {
-  int64_t* found[] = {&group->p50, &group->p90, &group->p99, &group->max};
-  static const uint32_t kPercents[] = {50, 90, 99, 100};
+  int64_t* found[] = {&group->p50, &group->p90, &group->p99};
+  static const uint32_t kPercents[] = {50, 90, 99};
   uint32_t count = group->count;
   int64_t min = durations[0], max = durations[0];
   for (uint32_t i = 0; i < count; i++) {
@@ -222,12 +265,9 @@ static void set_percentiles(struct st_slice_total* group, int64_t* durations) {
   }
   if (count < MANY)
     qsort(durations, count, sizeof *durations, compare);
-  for (uint32_t i = 0; i < 4; i++) {
-    uint64_t rank = ((uint64_t)count * kPercents[i] + 99) / 100 - 1;
-    *found[i] = count < MANY
-                    ? durations[rank]
-                    : find_rank(durations, count, (uint32_t)rank, min, max);
-  }
+  for (uint32_t i = 0; i < 3; i++)
+    *found[i] = percentile(durations, count, kPercents[i], min, max);
+  group->max = max;
 }
 
 static void add_percentiles(struct st_slice_totals* t, struct work* w) {
@@ -280,7 +320,9 @@ bool st_slice_totals(struct st_slice_totals* totals, const struct st_storage* s,
                      enum st_grouping by) {
   const struct st_table* table = &s->tables[ST_SLICE_TABLE];
   uint32_t tracks = s->tables[ST_TRACK_TABLE].rows;
-  struct work w = {.slices = {.table = table, .rows = table->rows}};
+  struct work w = {.slices = {.table = table,
+                              .tracks = &s->tables[ST_TRACK_TABLE],
+                              .rows = table->rows}};
   jmp_buf place;
   jmp_buf* previous = st_memory_catch(&place);
   volatile bool done = false;

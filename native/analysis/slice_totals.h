@@ -1,16 +1,24 @@
-/* Slice totals: number and times of the slices by function, category or track.
+/* Slice totals: number and times of the slices by function, category, track or
+ * task.
  *
  * The total time of a group counts a slice only if no slice around it belongs
  * to the group, so that recursion counts once.  The self time of a slice is its
  * duration without the slices directly inside.  Unfinished slices last until
  * the end of the trace; their CPU time until the last one that the trace has of
  * their thread.  A function has the source file of its first slice that has one.
+ *
+ * By task, only slices on lanes of their own are told apart, by category and
+ * name.  Those on the own track of a thread, such as the steps of a task, whose
+ * names are the same, are one group without category and name.
+ *
+ * A percentile lies between the two values around it, in proportion, as that of
+ * the SQL function `percentile`.
  */
 #pragma once
 
 #include "storage.h"
 
-enum st_grouping { ST_BY_FUNCTION, ST_BY_CATEGORY, ST_BY_TRACK };
+enum st_grouping { ST_BY_FUNCTION, ST_BY_CATEGORY, ST_BY_TRACK, ST_BY_TASK };
 
 struct st_slice_total {
   st_string category, name; /* 0 if the grouping doesn't have them. */

@@ -1040,7 +1040,7 @@ class TraceImporter:
         """Return a table for libraries that read Arrow data; the rows aren't copied."""
 
     def slice_totals(
-        self, grouping: Literal["function", "category", "track"], /
+        self, grouping: Literal["function", "category", "track", "task"], /
     ) -> tuple[
         int,
         int,
@@ -1051,7 +1051,8 @@ class TraceImporter:
         """Return the first and last timestamp, and the totals of groups of slices.
 
         A row has category, name, track, count, total, self, p50, p90, p99, maximum and CPU time,
-        in ns, and the source file of a function. The total counts recursion once.
+        in ns, and the source file of a function. The total counts recursion once. By task, slices
+        on the own tracks of threads are one group without a name.
         """
 
     def slices_named(self, name: str, /) -> list[tuple[int, int, int, int, dict[str, Any]]]:

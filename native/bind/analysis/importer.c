@@ -311,16 +311,17 @@ static PyObject* totals_object(const struct st_string_pool* pool,
 }
 
 static PyObject* slice_totals(PyObject* object, PyObject* grouping) {
-  static const char* const kGroupings[] = {"function", "category", "track"};
+  static const char* const kGroupings[] = {"function", "category", "track",
+                                           "task"};
   struct importer_object* self = (struct importer_object*)object;
   int by = 0;
   if (!is_finished(self))
     return NULL;
-  while (by < 3 &&
+  while (by < 4 &&
          !(PyUnicode_Check(grouping) &&
            PyUnicode_CompareWithASCIIString(grouping, kGroupings[by]) == 0))
     by++;
-  if (by == 3)
+  if (by == 4)
     return PyErr_Format(PyExc_ValueError, "no grouping %R", grouping);
   struct st_slice_totals totals = {0};
   bool done;

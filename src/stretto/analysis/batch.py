@@ -60,7 +60,8 @@ class Batch(Closing):
             its own, or an iterable of these.
         executor: Any executor of `concurrent.futures`, such as those of Dask and Ray. The default
             are processes, one per core.
-        on_error: `raise` stops at the first trace that fails; `skip` notes it in `failures`.
+        on_error: `raise` stops at the first trace that fails; `skip` notes it in `failures`, also
+            if there is no such trace.
         progress: Called after each trace, with the number of finished traces and that of all.
 
     Attributes:
@@ -68,7 +69,7 @@ class Batch(Closing):
             `trace`: the path or URI, or the number of a trace in memory.
 
     Raises:
-        FileNotFoundError: There are no such traces.
+        FileNotFoundError: There is no such trace; with `skip`, none at all.
     """
 
     def __init__(
@@ -81,20 +82,27 @@ class Batch(Closing):
     ) -> None:
         if on_error not in ("raise", "skip"):
             raise ValueError(f"on_error is 'raise' or 'skip', not {on_error!r}")
+        self._skips = on_error == "skip"
+        self._missing: list[Failure] = []
+        found = find_traces(traces, self._note_missing if self._skips else None)
+        if self._missing and not found:
+            raise FileNotFoundError(str(self._missing[0].error))
         self.traces = [
             Trace(address, {"trace": _name(address, number)} | metadata)
-            for number, (address, metadata) in enumerate(find_traces(traces))
+            for number, (address, metadata) in enumerate(found)
         ]
         self._failed: dict[int, Failure] = {}
         self._executor = executor
         self._own: ProcessPoolExecutor | None = None
-        self._skips = on_error == "skip"
         self._progress = progress
 
     @property
     def failures(self) -> list[Failure]:
-        """The traces that the last call skipped, in the order of the traces."""
-        return [self._failed[number] for number in sorted(self._failed)]
+        """Those that don't exist, and those that the last call skipped, in order of the traces."""
+        return self._missing + [self._failed[number] for number in sorted(self._failed)]
+
+    def _note_missing(self, text: str, error: FileNotFoundError) -> None:
+        self._missing.append(Failure(Trace(text, {"trace": text}), error))
 
     def query(self, sql: str) -> QueryResult:
         """Run SQL statements on each trace, and return all rows of the last one.

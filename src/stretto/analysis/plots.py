@@ -5,10 +5,9 @@ from __future__ import annotations
 import zlib
 from fnmatch import fnmatchcase
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from stretto.analysis.export.events import read_counters
-from stretto.analysis.export.lanes import read_lanes
+from stretto.analysis.export.lanes import read_lanes, rows_of
 from stretto.analysis.export.stacks import NANOSECONDS, read_stacks
 from stretto.base.errors import StrettoError
 
@@ -133,12 +132,43 @@ def _literal(texts: Iterable[Any]) -> None:
         text.set_parse_math(False)
 
 
-def _counter_lines(importer: Importer, pattern: str) -> dict[str, list[tuple[int, float]]]:
-    lines: dict[str, list[tuple[int, float]]] = {}
-    for time, name, _, value in read_counters(importer):
+class _Line(NamedTuple):
+    """A counter: what its line is called, its unit, its values by time."""
+
+    title: str
+    unit: str
+    values: list[tuple[int, float]]
+
+
+def _owners(importer: Importer) -> Callable[[dict[str, Any]], str]:
+    """Return a function that names the thread or process of a track."""
+    processes = rows_of(importer, "process")
+    names = {row["upid"]: row["name"] or f"process {row['pid']}" for row in processes}
+    threads = {row["utid"]: row for row in rows_of(importer, "thread")}
+
+    def owner(track: dict[str, Any]) -> str:
+        if track["utid"] is None:
+            return names.get(track["upid"], "")
+        thread = threads[track["utid"]]
+        name = thread["name"] or f"thread {thread['tid']}"
+        return f"{names.get(thread['upid'], '')} {name}".strip()
+
+    return owner
+
+
+def _counter_lines(importer: Importer, pattern: str) -> list[_Line]:
+    owner = _owners(importer)
+    lines = {}
+    for track in rows_of(importer, "__intrinsic_track"):
+        name = track["name"] or "counter"
         if fnmatchcase(name, pattern):
-            lines.setdefault(name, []).append((time, value))
-    return lines
+            whose = owner(track)
+            title = f"{name} of {whose}" if whose else name
+            lines[track["id"]] = _Line(title, track["counter_unit"] or "", [])
+    for row in rows_of(importer, "counter"):
+        if row["track_id"] in lines:
+            lines[row["track_id"]].values.append((row["ts"], row["value"]))
+    return [line for line in lines.values() if line.values]
 
 
 def _counters(figure: Any, importer: Importer, pattern: str) -> None:
@@ -146,17 +176,27 @@ def _counters(figure: Any, importer: Importer, pattern: str) -> None:
     lines = _counter_lines(importer, pattern)
     if not lines:
         raise PlotError(f"there is no counter {pattern!r}")
-    shown = sorted(lines.items(), key=lambda line: -len(line[1]))[:MAX_COUNTERS]
-    first = min(line[0][0] for _, line in shown)
-    scale, unit = _unit(max(line[-1][0] for _, line in shown) - first)
+    shown = sorted(lines, key=lambda line: -len(line.values))[:MAX_COUNTERS]
+    first = min(line.values[0][0] for line in shown)
+    scale, unit = _unit(max(line.values[-1][0] for line in shown) - first)
     every = figure.subplots(len(shown), 1, sharex=True, squeeze=False)[:, 0]
-    for axes, (name, line) in zip(every, shown, strict=True):
-        times, values = [(time - first) / scale for time, _ in line], [value for _, value in line]
+    for axes, line in zip(every, shown, strict=True):
+        size, value_unit = _value_unit(line)
+        times = [(time - first) / scale for time, _ in line.values]
+        values = [value / size for _, value in line.values]
         axes.step(times, values, where="post", linewidth=1)
         axes.fill_between(times, values, step="post", alpha=0.2)
-        _literal([axes.set_title(_shortened(name), loc="left", size=9)])
+        axes.set_ylabel(value_unit)
+        _literal([axes.set_title(_shortened(line.title), loc="left", size=9)])
     every[-1].set_xlabel(f"time [{unit}]")
     figure.set_size_inches(_WIDTH, 1.6 * len(shown) + 1)
+
+
+def _value_unit(line: _Line) -> tuple[float, str]:
+    """Return what the values are divided by, and their unit then."""
+    if line.unit == "ns":
+        return _unit(max(value for _, value in line.values))
+    return 1.0, line.unit
 
 
 class _Node:
@@ -202,6 +242,13 @@ def _flame(figure: Any, importer: Importer, pattern: str) -> None:
     figure.set_size_inches(_WIDTH, min(max(depth * 0.25 + 1.5, 3), 40))
 
 
+def _percentile(values: list[int], percent: int) -> float:
+    """Return a percentile of sorted values, as the SQL function `percentile` does."""
+    rank, rest = divmod((len(values) - 1) * percent, 100)
+    above = values[min(rank + 1, len(values) - 1)]
+    return values[rank] + (above - values[rank]) * rest / 100
+
+
 def _latency(figure: Any, importer: Importer, pattern: str) -> None:
     """Draw a histogram of the durations, with their percentiles."""
     chosen = _matching(read_lanes(importer), pattern)
@@ -214,7 +261,7 @@ def _latency(figure: Any, importer: Importer, pattern: str) -> None:
     axes = figure.subplots()
     axes.hist([each / scale for each in durations], bins=edges, color="#1f6feb", alpha=0.8)
     for percent, colour in ((50, "0.2"), (90, "#d29922"), (99, "#cf222e")):
-        value = durations[min(len(durations) * percent // 100, len(durations) - 1)] / scale
+        value = _percentile(durations, percent) / scale
         label = f"p{percent}: {value:.4g} {unit}"
         axes.axvline(value, color=colour, linestyle="--", label=label)
     axes.set(xscale="log", xlabel=f"duration [{unit}]", ylabel="slices")

@@ -26,8 +26,10 @@ QUESTIONS = {
     "longest": Question(
         "the longest slices",
         """
-select s.ts - trace_start() as start, s.dur, s.name, t.name as thread, p.name as process
-from slice s left join thread_track k on s.track_id = k.id left join thread t using (utid)
+select s.ts - trace_start() as start, s.dur, s.name, coalesce(t.name, lane.name) as thread,
+    p.name as process
+from slice s left join track lane on s.track_id = lane.id
+left join thread_track k on s.track_id = k.id left join thread t using (utid)
 left join process_track l on s.track_id = l.id
 left join process p on p.upid = coalesce(t.upid, l.upid)
 order by s.dur desc limit 20""",

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from typing import BinaryIO
 
     Address = str | bytes
@@ -34,12 +34,15 @@ class Trace(NamedTuple):
     metadata: dict[str, Any] = {}  # noqa: RUF012  # it is never changed
 
 
-def find_traces(traces: object) -> list[Trace]:
+def find_traces(
+    traces: object, on_missing: Callable[[str, FileNotFoundError], object] | None = None
+) -> list[Trace]:
     """Return the traces that are named.
 
     Args:
         traces: A path, a folder, a pattern of `glob`, a URI, the bytes of a trace, an open file, a
             `Trace`, or an iterable of these.
+        on_missing: Called with what names no trace, and the error; None raises it.
 
     Raises:
         FileNotFoundError: A folder, a pattern or a URI names no trace.
@@ -55,10 +58,13 @@ def find_traces(traces: object) -> list[Trace]:
         text = os.fspath(traces)
         found = _uris(text) if is_uri(text) else paths_of(text)
         if not found:
-            raise FileNotFoundError(f"there is no trace {text!r}")
+            error = FileNotFoundError(f"there is no trace {text!r}")
+            if on_missing is None:
+                raise error
+            on_missing(text, error)
         return [Trace(address) for address in found]
     several: Iterable[object] = traces  # type: ignore[assignment]
-    return [trace for each in several for trace in find_traces(each)]
+    return [trace for each in several for trace in find_traces(each, on_missing)]
 
 
 def is_uri(text: str) -> bool:

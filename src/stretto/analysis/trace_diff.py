@@ -88,11 +88,18 @@ class Change(NamedTuple):
         return float("inf") if self.after else 0.0
 
 
-def self_times(importer: _native.TraceImporter) -> dict[Key, Calls]:
-    """Return the self times of a trace by (category, name). Unfinished slices are left out."""
+def self_times(importer: _native.TraceImporter, *, cpu: bool = False) -> dict[Key, Calls]:
+    """Return the self times of a trace by (category, name). Unfinished slices are left out.
+
+    Args:
+        importer: The trace.
+        cpu: Count CPU time. Slices for which the trace has none are left out.
+    """
     names, rows = importer.rows("slice")
-    places = [names.index(n) for n in ("dur", "parent_id", "category", "name")]
+    kind = "thread_dur" if cpu else "dur"
+    places = [names.index(n) for n in (kind, "parent_id", "category", "name")]
     columns = [[row[place] for row in rows] for place in places]
+    columns[0] = [duration or 0 for duration in columns[0]]
     own = list(columns[0])
     for duration, parent in zip(columns[0], columns[1], strict=True):
         if parent is not None and duration > 0:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from stretto.analysis.heap_totals import profiled_processes
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
 
 FUNCTIONS = "python.functions"
 """The category of function calls."""
+TASKS = "python.asyncio"
+"""The category of tasks: their coroutines in lanes, and their steps on the thread."""
+_NO_COROUTINE = re.compile(r"await|Task-\d+")
+"""Slices of a task's lane that are no coroutines."""
 LOOPS = "python.loops"
 """The category of callbacks that blocked an event loop."""
 GIL_TRACK = "GIL"
@@ -69,7 +74,9 @@ class Summary(NamedTuple):
         recorded_ns: The start and the end of the recording; None if the trace doesn't have them.
         functions: Function calls, by self time; empty without such slices.
         own_functions: Those of the program's own functions, by total time.
-        slices: Slices of other categories, by total time.
+        coroutines: Coroutines of tasks, from their first step to their end, by total time.
+        slices: Slices of other categories, by total time; without the coroutines, and without their
+            steps, which have the same names.
         categories: All slices by category; instants are slices of 0 ns.
         lanes: Threads and other tracks; `category` is the process, `name` the thread or track.
         gil_waits: The waits for the GIL of each thread, by total time; `category` is the process,
@@ -88,6 +95,7 @@ class Summary(NamedTuple):
     recorded_ns: tuple[int, int] | None
     functions: list[Times]
     own_functions: list[Times]
+    coroutines: list[Times]
     slices: list[Times]
     categories: list[Times]
     lanes: list[Times]
@@ -151,13 +159,28 @@ def _by_lane(importer: _native.TraceImporter) -> tuple[list[Times], list[Times]]
     return busy, waits
 
 
+def _of_tasks(
+    importer: _native.TraceImporter, by_name: list[Times]
+) -> tuple[list[Times], list[Times]]:
+    """Return the coroutines of tasks, and the other slices that are no function calls."""
+    others = [times for times in by_name if times.category != FUNCTIONS and times.total]
+    if not any(times.category == TASKS for times in others):
+        return [], others
+    by_task = [_times(row) for row in importer.slice_totals("task")[2]]
+    lanes = [times for times in by_task if times.category == TASKS and times.total]
+    coroutines = [times for times in lanes if not _NO_COROUTINE.fullmatch(times.name)]
+    in_lanes = {(TASKS, times.name) for times in lanes}
+    others = [times for times in others if (times.category, times.name) not in in_lanes]
+    return coroutines, others + [times for times in lanes if _NO_COROUTINE.fullmatch(times.name)]
+
+
 def summarize(importer: _native.TraceImporter) -> Summary:
     """Summarize an imported trace."""
     first, end, functions = importer.slice_totals("function")
     by_name = [_times(row) for row in functions]
     calls = [times for times in by_name if times.category == FUNCTIONS and times.max]
     own = [times for times in calls if is_own_function(times.name, times.file)]
-    others = [times for times in by_name if times.category != FUNCTIONS and times.total]
+    coroutines, others = _of_tasks(importer, by_name)
     lanes, gil_waits = _by_lane(importer)
     found = {(times.category, times.name) for times in by_name}
     categories = [_times(row) for row in importer.slice_totals("category")[2]]
@@ -170,6 +193,7 @@ def summarize(importer: _native.TraceImporter) -> Summary:
         recorded_ns=(started, disabled) if started and disabled else None,
         functions=sorted(calls, key=lambda times: -times.self),
         own_functions=sorted(own, key=lambda times: -times.total),
+        coroutines=sorted(coroutines, key=lambda times: -times.total),
         slices=sorted(others, key=lambda times: -times.total),
         categories=sorted(categories, key=lambda times: -times.total),
         lanes=sorted(lanes, key=lambda times: -times.total),

@@ -132,9 +132,15 @@ def statistics(importer: _native.TraceImporter) -> dict[str, int]:
     return sums
 
 
+def is_empty(importer: _native.TraceImporter) -> list[str]:
+    """Return a line that says so if the trace is empty, else none."""
+    sizes = [row["int_value"] for row in table_rows(importer, "metadata") if row["name"] == _SIZE]
+    return [] if any(sizes) else ["the whole trace: it is empty"]
+
+
 def damage(importer: _native.TraceImporter) -> list[str]:
     """Return what is missing because the trace is empty, cut off or damaged: a line per reason."""
-    sizes = [row["int_value"] for row in table_rows(importer, "metadata") if row["name"] == _SIZE]
-    empty = [] if any(sizes) else ["the whole trace: it is empty"]
     sums = statistics(importer)
-    return empty + [f"{UNREAD[name]}: {sums[name]:,}" for name in _DAMAGE if sums.get(name)]
+    return is_empty(importer) + [
+        f"{UNREAD[name]}: {sums[name]:,}" for name in _DAMAGE if sums.get(name)
+    ]

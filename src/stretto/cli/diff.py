@@ -12,7 +12,7 @@ from stretto.base.errors import CommandError
 from stretto.cli.record.detail_lines import time_text
 from stretto.cli.text_table import as_table
 from stretto.cli.trace_reading import reading, warn_of_damage
-from stretto.cli.verb_parser import VerbParser
+from stretto.cli.verb_parser import VerbParser, flag
 
 if TYPE_CHECKING:
     import argparse
@@ -25,9 +25,11 @@ Compare the self times of functions and slices in two traces, or in two groups o
 BEFORE and AFTER is a trace, a folder of traces, or a quoted pattern. Needs no other package.
 
   stretto diff before.pftrace after.pftrace
+  stretto diff --cpu before.pftrace after.pftrace
   stretto diff --fail-above 10% 'main-*.pftrace' 'branch-*.pftrace'
 
-With three or more traces on each side, noise is measured; with fewer it is estimated.
+With three or more traces on each side, noise is measured; with fewer it is estimated. A busy
+machine makes everything slower; --cpu compares CPU time, which it changes little.
 """
 
 _LIMIT = 20
@@ -62,6 +64,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
         default=0.01,
         help="--fail-above ignores functions and slices with less of the time (default: 1%%)",
     )
+    flag(parser, "--cpu", "compare CPU time, of the slices for which the traces have it")
     parser.add_argument("--format", choices=("text", "json"), default="text")
     parser.add_argument("--limit", metavar="N", type=int, default=_LIMIT, help="lines of the table")
     return parser.parse_args(arguments)
@@ -75,7 +78,8 @@ class _Side:
         unread: The paths of the traces that are damaged, or have no slice that ended.
     """
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, *, cpu: bool) -> None:
+        self._cpu = cpu
         self.times: list[dict[tuple[str, str], Calls]] = []
         self.unread: list[str] = []
         for path in paths_of(text):
@@ -86,8 +90,9 @@ class _Side:
     def _read(self, path: str) -> None:
         with reading("diff", path):
             importer = import_trace(path)
-        times = self_times(importer)
-        missing = damage(importer) or ([] if times else ["there are no slices"])
+        times = self_times(importer, cpu=self._cpu)
+        nothing = "there are no slices" + (" with a CPU time" if self._cpu else "")
+        missing = damage(importer) or ([] if times else [nothing])
         warn_of_damage("diff", path, missing)
         self.times.append(times)
         self.unread += [path] if missing else []
@@ -160,7 +165,7 @@ def run(arguments: Sequence[str]) -> int:
             option also if a trace is damaged or has no slices.
     """
     given = _parse(arguments)
-    before, after = _Side(given.before), _Side(given.after)
+    before, after = (_Side(side, cpu=given.cpu) for side in (given.before, given.after))
     changes = compare(before.times, after.times)
     whole = _whole(changes)
     if given.format == "json":

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stretto.analysis.plots import KINDS, PlotError, draw
-from stretto.analysis.trace_tables import import_trace
+from stretto.analysis.trace_tables import damage, import_trace
 from stretto.base.errors import CommandError
 from stretto.cli.output_file import STANDARD, open_output
-from stretto.cli.trace_reading import reading
+from stretto.cli.trace_reading import reading, warn_of_damage
 from stretto.cli.verb_parser import VerbParser
 
 if TYPE_CHECKING:
@@ -56,7 +56,9 @@ def _format(path: str) -> str:
 
 def _picture(given: argparse.Namespace) -> bytes:
     title = "standard input" if given.trace == STANDARD else Path(given.trace).name
-    figure = draw(import_trace(given.trace), given.kind, title, given.name)
+    importer = import_trace(given.trace)
+    warn_of_damage("plot", given.trace, damage(importer))
+    figure = draw(importer, given.kind, title, given.name)
     out = io.BytesIO()
     figure.savefig(out, format=_format(given.output), dpi=120)
     return out.getvalue()

@@ -8,6 +8,7 @@ import json
 import sys
 import tempfile
 from functools import partial
+from importlib.util import find_spec
 from itertools import chain, count
 from math import isfinite
 from pathlib import Path
@@ -17,7 +18,7 @@ from stretto.analysis.open_packets import STANDARD_INPUT
 from stretto.analysis.questions import QUESTIONS, query_of
 from stretto.analysis.raw_tables import names_raw_table
 from stretto.analysis.sql.errors import QueryError
-from stretto.analysis.trace_processor import DUCKDB, ENGINES, TraceProcessor
+from stretto.analysis.trace_processor import DUCKDB, ENGINES, SQLITE, TraceProcessor
 from stretto.base.errors import CommandError
 from stretto.cli.text_table import aligned, as_table
 from stretto.cli.trace_reading import reading, warn_of_damage
@@ -34,8 +35,8 @@ if TYPE_CHECKING:
     from stretto.cli.text_table import Rows
 
 DESCRIPTION = """\
-Run PerfettoSQL on a trace, or ask a question by name (pip install 'stretto[analysis]', or
---engine sqlite).
+Run PerfettoSQL on a trace (pip install 'stretto[analysis]', or --engine sqlite), or ask a question
+by name.
 
   stretto query trace.pftrace "select name, count(*), sum(dur) from slice group by name"
   stretto query trace.pftrace --format csv "select ts, value from counters" > counters.csv
@@ -64,8 +65,8 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--engine",
         choices=ENGINES,
-        default=DUCKDB,
-        help="duckdb, or sqlite: Python's own, the trace processor's exact dialect",
+        help="duckdb (default), or sqlite: Python's own, the trace processor's exact dialect; "
+        "--ask takes sqlite where duckdb isn't installed",
     )
     flag(parser, "--serve", "answer the clients of Perfetto's trace processor, until Ctrl-C")
     parser.add_argument(
@@ -94,6 +95,13 @@ def _check(parser: VerbParser, parsed: argparse.Namespace) -> None:
             if needs_slice
             else "--slice goes with questions about a slice"
         )
+
+
+def _engine(given: argparse.Namespace) -> str:
+    """Return the engine. The questions have the same answers with both."""
+    installed = all(find_spec(name) for name in ("duckdb", "sqlglot"))
+    default = DUCKDB if installed or given.ask is None else SQLITE
+    return given.engine or default
 
 
 def _statements(given: argparse.Namespace) -> str:
@@ -159,7 +167,7 @@ def _serve(given: argparse.Namespace) -> int:
     from stretto.viewer.query_server import QueryServer, QuerySite
 
     trace = given.trace or ""
-    load = partial(TraceProcessor, engine=given.engine)
+    load = partial(TraceProcessor, engine=_engine(given))
     with QueryServer(given.port, allowed_users(())) as server:
         version = f"Stretto {stretto.__version__}"
         service = RpcService(load, trace or b"", name=trace, version=version)
@@ -203,7 +211,7 @@ def _answer(given: argparse.Namespace) -> str | bytes:
     sql = _statements(given)
     # What comes from standard input can't be read again.
     raw = True if given.trace == STANDARD_INPUT and names_raw_table(sql) else None
-    with TraceProcessor(given.trace, engine=given.engine, raw_events=raw) as trace:
+    with TraceProcessor(given.trace, engine=_engine(given), raw_events=raw) as trace:
         warn_of_damage("query", given.trace, trace.damage)
         result = trace.query(sql)
         if given.format == "parquet":

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stretto.analysis.trace_summary import LOOPS, summarize
-from stretto.analysis.trace_tables import import_trace, table_columns
+from stretto.analysis.trace_tables import import_trace, is_empty, table_columns
 from stretto.base.errors import CommandError
 from stretto.cli.heap_tables import heaps_as_text, heaps_as_values
 from stretto.cli.object_tables import objects_as_text, objects_as_values
@@ -17,7 +17,7 @@ from stretto.cli.record.summary import kept_text, losses, summary
 from stretto.cli.sample_tables import samples_as_text, samples_as_values
 from stretto.cli.summary_page import as_page
 from stretto.cli.text_table import as_table, printable
-from stretto.cli.trace_reading import reading
+from stretto.cli.trace_reading import reading, warn_of_damage
 from stretto.cli.verb_parser import VerbParser
 from stretto.protos.trace import TraceStats
 from stretto.recorder.host.contents import Contents
@@ -43,6 +43,7 @@ Functions and slices are those in the trace: calls that auto detail left out are
 time of their caller.
 """
 
+COROUTINES = "Coroutines of tasks, from begin to end, with their waits"
 _LIMIT = 10
 _PAGE_LIMIT = 25
 _STATS = {
@@ -95,6 +96,8 @@ def _read(path: str) -> tuple[Contents, Summary]:
     found = summarize(importer)
     if not importer.has_packets():
         _count_rows(counter.contents, found, importer)
+    # What else is unread is among the facts.
+    warn_of_damage("summary", path, is_empty(importer))
     return counter.contents, found
 
 
@@ -231,10 +234,12 @@ def _as_text(contents: Contents, found: Summary, limit: int) -> str:
     python, in_c = _by_language(found.functions)
     by_total = sorted(python, key=lambda times: -times.total)
     named = _named(found.functions)
+    coroutine = {**_TIMES, "name": lambda t: t.name}
     of_category = {"category": lambda t: t.category}
     return _facts(contents, found) + "".join(
         [
             _table("Own functions", found.own_functions, limit, named),
+            _table(COROUTINES, found.coroutines, limit, coroutine),
             _table("Functions by self time", python, limit, named),
             _table("Functions by total time", by_total, limit, named),
             _table("C functions, waits among them", in_c, limit, named),
@@ -317,6 +322,7 @@ def _as_json(contents: Contents, found: Summary, limit: int | None) -> str:
         "unread": _unread(found),
         "own_functions": _objects(found.own_functions, limit),
         "functions": _objects(found.functions, limit),
+        "coroutines": _objects(found.coroutines, limit),
         "slices": _objects(found.slices, limit),
         "categories": _objects(found.categories, limit),
         "lanes": lanes,

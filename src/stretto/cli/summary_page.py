@@ -61,6 +61,13 @@ def _charts(found: Summary) -> list[Chart]:
             lambda t: t.total,
         ),
         Chart(
+            "Coroutines",
+            "from begin to end; dark: without the coroutines that they await; light: with them",
+            found.coroutines,
+            lambda t: t.self,
+            lambda t: t.total,
+        ),
+        Chart(
             "Functions",
             "dark: self time; light: with the functions that they call",
             found.functions,
@@ -150,6 +157,10 @@ def _row(chart: Chart, row: Times, longest: int) -> str:
     )
     name = _printable(row.name or row.category)
     detail = f"×{row.number:,}"
+    if row.cpu and chart.main(row) != row.cpu:
+        detail += f", on a CPU {time_text(row.cpu)}"
+    if row.p99:
+        detail += f", p50 {time_text(row.p50)}, p99 {time_text(row.p99)}"
     if row.name and row.category:
         detail += f" {_printable(row.category)}"
     return (

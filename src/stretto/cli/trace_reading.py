@@ -33,6 +33,8 @@ def reading(verb: str, path: str) -> Iterator[None]:
         raise CommandError(f"{verb}: {error}.") from error
     except BrokenPipeError:
         raise
+    except IsADirectoryError as error:
+        raise CommandError(f"{verb}: {path!r} is a folder: name one trace in it.", 2) from error
     except OSError as error:
         reason = error.strerror or error
         raise CommandError(f"{verb}: can't read {path!r}: {reason}.", 2) from error

@@ -53,6 +53,17 @@ def count_slices(processor: TraceProcessor) -> int:
 COUNT = "select count(*) as n from slice"
 
 
+def test_trace_that_does_not_exist_is_skipped_if_failures_are(folder: Path) -> None:
+    traces = [folder / "1.pftrace", folder / "9.pftrace"]
+    with pytest.raises(FileNotFoundError):
+        Batch(traces, executor=Here())
+    batch = Batch(traces, executor=Here(), on_error="skip")
+    assert batch.query(COUNT).fetchall() == [(1, str(traces[0]))]
+    assert [failure.trace.address for failure in batch.failures] == [str(traces[1])]
+    with pytest.raises(FileNotFoundError, match="no trace"):
+        Batch(traces[1:], on_error="skip")
+
+
 class TestQuery:
     def test_rows_have_the_trace_beside_them_in_the_order_of_the_traces(self, folder: Path) -> None:
         rows = Batch(folder, executor=Here()).query(COUNT).fetchall()

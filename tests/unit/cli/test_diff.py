@@ -10,6 +10,7 @@ import pytest
 
 import stretto
 from stretto.cli.main import main
+from tests.support.recorded import record as recorded
 from tests.support.recorded_events import record
 
 category = stretto.Category("test.diff")
@@ -48,6 +49,27 @@ def test_only_the_function_that_is_slower_changes(
     rows = diff(capsys, before, after)
     assert rows["handler"]["change"] == pytest.approx(0.3, abs=0.001)
     assert (rows["handler"]["is_noise"], rows["request"]["change"]) == (False, 0)
+
+
+def test_cpu_time_is_compared_if_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = tmp_path / "works.py"
+    script.write_text(
+        "import sys, time\n"
+        "def burn(seconds):\n"
+        "    end = time.thread_time() + seconds\n"
+        "    while time.thread_time() < end: pass\n"
+        "def work():\n    burn(0.03); time.sleep(float(sys.argv[1]))\n"  # sleep: no CPU time
+        "work()\n"
+    )
+    before, after = (str(tmp_path / name) for name in ("before.pftrace", "after.pftrace"))
+    for path, seconds in ((before, "0.01"), (after, "0.2")):
+        assert recorded(Path(path), "--full", "--cpu", str(script), seconds).status == 0
+    rows = diff(capsys, "--cpu", before, after)
+    assert rows["burn"]["before"] == pytest.approx(30_000_000, rel=0.2)
+    assert abs(rows["work"]["after"] - rows["work"]["before"]) < 20_000_000  # type: ignore[operator]
+    assert main(["diff", "--cpu", "--fail-above", "500%", before, after]) == 0
 
 
 def test_change_within_three_standard_errors_is_noise(

@@ -45,6 +45,28 @@ def test_picture_is_drawn_as_png_and_svg(trace: str, kind: str) -> None:
 
 
 @pytest.mark.usefixtures("matplotlib")
+def test_counters_with_one_name_are_lines_of_their_owners_with_units(tmp_path: Path) -> None:
+    from stretto.analysis.plots import draw
+    from stretto.analysis.trace_tables import import_trace
+
+    with record() as recorded:
+        for name in ("first", "second"):
+            track = stretto.Track(name)
+            for value in (1_000_000, 2_000_000):
+                category.counter("time", value, unit="ns", track=track)
+    figure = draw(import_trace(recorded.trace), "counters", "t")
+    assert [axes.get_ylabel() for axes in figure.axes] == ["ms", "ms"]
+    assert [list(axes.lines[0].get_ydata()) for axes in figure.axes] == [[1, 2], [1, 2]]
+
+
+@pytest.mark.usefixtures("matplotlib")
+def test_damage_is_said(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("cut.pftrace").write_bytes(Path(trace).read_bytes()[:-3])
+    assert main(["plot", "cut.pftrace"]) == 0
+    assert "unread:" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("matplotlib")
 def test_flame_graph_has_the_width_of_the_slices(trace: str) -> None:
     from stretto.analysis.plots import draw
     from stretto.analysis.trace_tables import import_trace

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,8 @@ import pytest
 import stretto
 from stretto.analysis import TraceProcessor
 from stretto.analysis.questions import QUESTIONS, query_of
+from stretto.base.errors import CommandError
+from stretto.cli import query
 from stretto.cli.main import main
 from stretto.cli.query import as_csv, as_json
 from stretto.cli.text_table import as_table
@@ -159,6 +162,17 @@ def test_served_trace_answers_clients_until_interrupted(trace: str) -> None:
 def test_serve_takes_no_sql(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["query", "--serve", trace, "select 1"]) == 2
     assert "--serve takes only a trace" in capsys.readouterr().err
+
+
+def test_questions_need_no_package(
+    trace: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(query, "find_spec", lambda _: None)
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    assert main(["query", trace, "--ask", "longest"]) == 0
+    assert "work" in capsys.readouterr().out
+    with pytest.raises(CommandError, match="duckdb"):
+        query.run([trace, "select 1"])
 
 
 def test_engine_sqlite_answers_questions(trace: str, capsys: pytest.CaptureFixture[str]) -> None:

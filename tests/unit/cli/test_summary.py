@@ -14,7 +14,9 @@ from stretto.analysis import trace_summary
 from stretto.analysis.fxt import format as fxt
 from stretto.analysis.off_cpu import SLEEPS, OffCpu
 from stretto.analysis.trace_summary import Summary, Times
+from stretto.base.errors import CommandError
 from stretto.cli.main import main
+from stretto.cli.summary import run
 from stretto.cli.summary_page import as_page
 from stretto.protos.trace import (
     SourceLocation,
@@ -57,7 +59,7 @@ def functions_have_the_category_of_the_test(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(trace_summary, "FUNCTIONS", "test.functions")
 
 
-EMPTY = Summary(0, None, [], [], [], [], [], [], {}, [], [], [], [], [], [], [])
+EMPTY = Summary(0, None, [], [], [], [], [], [], [], {}, [], [], [], [], [], [], [])
 
 
 def summarize(trace: bytes, folder: Path, *options: str) -> None:
@@ -80,13 +82,52 @@ def test_waits_for_the_gil_have_a_table_by_thread_and_are_no_lanes(
     table = capsys.readouterr().out.partition("Waiting for the GIL\n\n")[2].splitlines()
     thread = threading.current_thread().name
     assert table[0].split() == ["time", "count", "p50", "p99", "max", "thread", "process"]
-    assert table[2].startswith(f"5 ms      2  1 ms  4 ms  4 ms  {thread}  ")
+    assert table[2].startswith(f"5 ms      2  2.5 ms  4.0 ms  4 ms  {thread}  ")
     summarize(bytes(recorded.trace), tmp_path, "--format", "json")
     found = json.loads(capsys.readouterr().out)
     assert [(t["thread"], t["total"], t["count"]) for t in found["gil_waits"]] == [
         (thread, 5_000_000, 2)
     ]
     assert not found["lanes"]
+
+
+def test_coroutines_are_apart_from_their_steps_on_the_thread(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asyncio = stretto.Category("python.asyncio", tags=["slow"])
+    with record(enabled=["python.asyncio"]) as recorded:
+        start = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+        thread = stretto.thread_track()
+        lane = stretto.Track("request (Task-2)", parent=thread)
+        for track, name, ms in (
+            (lane, "Task-2", 9),
+            (lane, "request", 8),
+            (lane, "await", 7),
+            (thread, "request", 1),
+        ):
+            asyncio.begin(name, track=track, timestamp=start)
+            asyncio.end(track=track, timestamp=start + ms * 1_000_000)
+            start += 10_000_000
+    summarize(bytes(recorded.trace), tmp_path, "--format", "json")
+    found = json.loads(capsys.readouterr().out)
+    (request,) = found["coroutines"]
+    assert [request[key] for key in ("name", "number", "total")] == ["request", 1, 8_000_000]
+    assert [(s["name"], s["total"]) for s in found["slices"]] == [
+        ("Task-2", 9_000_000),
+        ("await", 7_000_000),
+    ]
+
+
+def test_empty_trace_is_said_to_be_empty(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    summarize(b"", tmp_path)
+    assert "unread: the whole trace: it is empty." in capsys.readouterr().err
+
+
+def test_folder_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match="is a folder: name one trace in it"):
+        run([str(tmp_path)])
 
 
 def test_json_has_times_by_function_category_and_lane(
@@ -99,7 +140,7 @@ def test_json_has_times_by_function_category_and_lane(
         ("g", 1, 300, 300),
     ]
     (waits,) = found["slices"]
-    assert [waits[key] for key in ("p50", "p90", "p99", "max", "total")] == [20, 30, 30, 30, 60]
+    assert [waits[key] for key in ("p50", "p90", "p99", "max", "total")] == [20, 28, 30, 30, 60]
     assert [(c["category"], c["number"]) for c in found["categories"]] == [
         ("test.functions", 3),
         ("test.summary", 3),
