@@ -268,7 +268,7 @@ static void totals_count_recursion_once(void) {
   CHECK_EQ(totals.groups.data[0].total, 100);
   CHECK_EQ(totals.groups.data[0].self, 70);
   CHECK_EQ(totals.groups.data[1].self, 30);
-  CHECK_EQ(totals.groups.data[0].p50, 70);
+  CHECK_EQ(totals.groups.data[0].p50, 85);
   CHECK_EQ(totals.groups.data[0].max, 100);
   CHECK_EQ(totals.groups.data[0].cpu, 2000);
   CHECK_EQ(totals.first_ts, 100);
