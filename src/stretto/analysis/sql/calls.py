@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from stretto.analysis.sql.errors import QueryError
-from stretto.analysis.sql.formats import translate_format
-from stretto.analysis.sql.operators import text
+from stretto.analysis.sql.errors import QueryError, refused
+from stretto.analysis.sql.formats import Conversion, translate_format
+from stretto.analysis.sql.operators import converted, text
 from stretto.analysis.sql.trees import call, call_name, has_aggregate
 
 if TYPE_CHECKING:
@@ -17,22 +17,39 @@ if TYPE_CHECKING:
 
     from stretto.analysis.sql.catalog import Catalog
 
-_REFUSED = frozenset(
-    "date time datetime julianday strftime timediff unixepoch json_array json_object "
-    "json_each json_tree demangle hash to_ftrace cat_stacks experimental_profile "
-    "stack_from_stack_profile_frame stack_from_stack_profile_callsite export_json write_file "
-    "run_metric "
+_ABSENT = frozenset(
+    "demangle hash to_ftrace cat_stacks experimental_profile stack_from_stack_profile_frame "
+    "stack_from_stack_profile_callsite export_json write_file run_metric "
     "ancestor_slice_by_stack descendant_slice_by_stack experimental_slice_layout "
-    "experimental_flat_slice last_insert_rowid changes random randomblob "
-    "zeroblob quote soundex load_extension".split()
+    "experimental_flat_slice load_extension soundex".split()
 )
-"""Functions that are not available."""
+"""Functions that no engine has."""
+_REFUSED = frozenset(
+    "date time datetime julianday strftime timediff unixepoch last_insert_rowid changes random "
+    "randomblob total_changes sqlite_version sqlite_source_id sqlite_compileoption_used subtype "
+    "likelihood zeroblob quote".split()
+)
+"""Functions that only the engine sqlite has."""
+_JSON = frozenset(
+    "json json_array json_array_length json_error_position json_extract json_group_array "
+    "json_group_object json_insert json_object json_patch json_pretty json_quote json_remove "
+    "json_replace json_set json_type json_valid json_each json_tree jsonb jsonb_extract".split()
+)
+OWN_FUNCTIONS = _ABSENT | _REFUSED | _JSON | {"mod"}
+"""Functions that sqlglot must not take for those of its own: they have another meaning."""
 
 _RENAMED = {
     "base64_encode": "to_base64",
     "base64_decode": "from_base64",
     "str_split": "_str_split",
     "typeof": "_typeof",
+    "unhex": "_unhex",
+    "unicode": "_unicode",
+    "mod": "_fmod",
+    "pow": "_pow",
+    "power": "_pow",
+    "acosh": "_acosh",
+    "atanh": "_atanh",
 }
 
 
@@ -42,15 +59,19 @@ def rewrite_call(node: exp.Expr, catalog: Catalog) -> exp.Expr:
     Raises:
         QueryError: The function is not available, or its arguments are wrong.
     """
-    if isinstance(node, exp.Column) and node.name.lower() == "rowid":
-        raise QueryError("there is no rowid: use id")
+    if isinstance(node, exp.Column) and node.name.lower() in ("rowid", "_rowid_", "oid"):
+        raise refused("the column rowid (instead of id)")
     if isinstance(node, exp.JSONExtract | exp.JSONExtractScalar):
-        raise QueryError("the function json_extract is not available")
+        raise refused("the function json_extract")
+    if isinstance(node, exp.CurrentDate | exp.CurrentTime | exp.CurrentTimestamp):
+        raise refused(f"the function {node.sql_name().lower()}")
     if isinstance(node, exp.Cast | exp.Case | exp.If) or not isinstance(node, exp.Func):
         return node
     name = call_name(node) or node.sql_name().lower()
-    if name in _REFUSED:
+    if name in _ABSENT:
         raise QueryError(f"the function {name} is not available")
+    if name in _REFUSED or name in _JSON:
+        raise refused(f"the function {name}")
     arguments = list(node.iter_expressions()) if not call_name(node) else node.expressions
     if name == "extract_arg":
         return _extract_arg(arguments, catalog)
@@ -72,7 +93,9 @@ def _first(_: exp.Expr, arguments: list[exp.Expr]) -> exp.Expr:
     return arguments[0].copy()
 
 
-def _total(_: exp.Expr, arguments: list[exp.Expr]) -> exp.Expr:
+def _total(node: exp.Expr, arguments: list[exp.Expr]) -> exp.Expr:
+    if isinstance(node.parent, exp.Window | exp.Filter):
+        raise refused("total with OVER or FILTER")
     summed = exp.Cast(this=exp.Sum(this=arguments[0].copy()), to=exp.DataType.build("double"))
     # A call, so that the types of operators, which have been rewritten, stay as they are.
     return call("coalesce", summed, exp.Literal.number("0e0"))
@@ -91,15 +114,25 @@ def _round(_: exp.Expr, arguments: list[exp.Expr]) -> exp.Expr:
     return call("_round", arguments[0].copy(), digits)
 
 
+_OF_ANY = ("_length", "_hex")
+"""Macros that have also a form for aggregates."""
+
+
 def _of_type(
     macro: str,
 ) -> Callable[[exp.Expr, list[exp.Expr]], exp.Expr]:
     """Return a rewriter for a function whose macro has a form for each type."""
 
     def rewritten(node: exp.Expr, arguments: list[exp.Expr]) -> exp.Expr:
-        return node if has_aggregate(arguments[0]) else call(macro, arguments[0].copy())
+        if has_aggregate(arguments[0]):
+            return call(f"{macro}_of_any", arguments[0].copy()) if macro in _OF_ANY else node
+        return call(macro, arguments[0].copy())
 
     return rewritten
+
+
+def _cased(node: exp.Expr, arguments: list[exp.Expr]) -> exp.Expr:
+    return call("_upper" if isinstance(node, exp.Upper) else "_lower", text(arguments[0]))
 
 
 def _on_text(node: exp.Expr, arguments: list[exp.Expr]) -> exp.Expr:
@@ -114,7 +147,7 @@ def _on_text(node: exp.Expr, arguments: list[exp.Expr]) -> exp.Expr:
 def _regexp_extract(_: exp.Expr, arguments: list[exp.Expr]) -> exp.Expr:
     value, pattern = arguments[0], arguments[1]
     if not pattern.is_string:
-        raise QueryError("the pattern of regexp_extract must be a text in quotes")
+        raise refused("regexp_extract with a pattern that is no text in quotes")
     try:
         groups = re.compile(pattern.name).groups
     except re.error as error:
@@ -132,28 +165,50 @@ def _regexp_extract(_: exp.Expr, arguments: list[exp.Expr]) -> exp.Expr:
 def _printf(_: exp.Expr, arguments: list[exp.Expr]) -> exp.Expr:
     template, *values = arguments
     if not template.is_string:
-        raise QueryError("the first argument of printf must be a text in quotes")
+        raise refused("printf with a format that is no text in quotes")
     translated = translate_format(template.name)
     if isinstance(translated, str):
-        raise QueryError(f"printf: {translated} is not available")
+        raise refused(f"printf with {translated}")
     form, casts = translated
     if len(casts) != len(values):
-        raise QueryError(f"printf: the format needs {len(casts)} values, not {len(values)}")
-    names = {"_int": "bigint", "_real": "double", "_text": "varchar"}
-    converted = [
-        exp.Cast(this=value.copy(), to=exp.DataType.build(names[macro]))
-        if has_aggregate(value)
-        else call(macro, value.copy())
-        for macro, value in zip(casts, values, strict=True)
-    ]
+        raise refused(f"printf with {len(values)} values where its format has {len(casts)}")
+    converted = [_formatted(*part) for part in zip(values, casts, strict=True)]
     return call("printf", exp.Literal.string(form), *converted)
+
+
+def _formatted(value: exp.Expr, kind: Conversion) -> exp.Expr:
+    """Return a value of printf; NULL is 0 or an empty text."""
+    result = converted(value, kind.macro)
+    nothing = exp.Literal.string("") if kind.macro == "_text" else exp.Literal.number(0)
+    result = call("coalesce", result, nothing)
+    if kind.digits is None:
+        return result
+    return call("_half_up", result, exp.Literal.number(kind.digits))
 
 
 def _char(_: exp.Expr, arguments: list[exp.Expr]) -> exp.Expr:
     """Make a text of the numbers of its characters."""
     integer = exp.DataType.build("int")
-    characters = [call("chr", exp.Cast(this=part.copy(), to=integer)) for part in arguments]
+    numbers = [converted(part, "_int") for part in arguments]
+    characters = [call("chr", exp.Cast(this=part, to=integer)) for part in numbers]
     return call("concat", *characters)
+
+
+def _joined(node: exp.Expr, arguments: list[exp.Expr]) -> exp.Expr:
+    """Convert the arguments of `concat` and `concat_ws` to text."""
+    for part in list(arguments):
+        if not part.is_string:
+            part.replace(text(part))
+    return node
+
+
+def _regexp(_: exp.Expr, arguments: list[exp.Expr]) -> exp.Expr:
+    if len(arguments) != 2:
+        raise QueryError(f"regexp has 2 arguments, not {len(arguments)}")
+    pattern, value = arguments
+    return exp.Cast(
+        this=call("regexp_matches", text(value), text(pattern)), to=exp.DataType.build("bigint")
+    )
 
 
 def _flame_graph(node: exp.Expr, arguments: list[exp.Expr]) -> exp.Expr:
@@ -162,7 +217,9 @@ def _flame_graph(node: exp.Expr, arguments: list[exp.Expr]) -> exp.Expr:
     raise QueryError("experimental_flamegraph: only 'graph' is available")
 
 
-def _last_non_null(_: exp.Expr, arguments: list[exp.Expr]) -> exp.Expr:
+def _last_non_null(node: exp.Expr, arguments: list[exp.Expr]) -> exp.Expr:
+    if not isinstance(node.parent, exp.Window | exp.Filter):
+        raise refused("last_non_null without OVER")
     return exp.IgnoreNulls(this=exp.LastValue(this=arguments[0].copy()))
 
 
@@ -190,11 +247,14 @@ _REWRITERS: dict[str, Callable[[exp.Expr, list[exp.Expr]], exp.Expr]] = {
     **{name: _of_type(f"_{name}") for name in ("exp", "ln", "sqrt", "ceil", "floor")},
     "length": _of_type("_length"),
     "hex": _of_type("_hex"),
-    "lower": _of_type("_lower"),
-    "upper": _of_type("_upper"),
+    "lower": _cased,
+    "upper": _cased,
     "substring": _on_text,
     "group_concat": _on_text,
     "regexp_extract": _regexp_extract,
+    "concat": _joined,
+    "concat_ws": _joined,
+    "regexp": _regexp,
     "chr": _char,
     "char": _char,
     "printf": _printf,

@@ -23,17 +23,19 @@ class Catalog:
 
     Args:
         connection: The connection to DuckDB, with the trace's tables.
+        error: The class of DuckDB's errors.
     """
 
-    def __init__(self, connection: Any) -> None:
+    def __init__(self, connection: Any, error: type[Exception]) -> None:
         self._connection = connection
+        self._error = error
         self._arg_macros: dict[str, str] = {}
         self.functions: dict[str, Function] = {}
         self.macros: dict[str, Macro] = {}
 
     def on(self, connection: Any) -> Catalog:
         """Return the same names, for statements on another connection to the database."""
-        catalog = Catalog(connection)
+        catalog = Catalog(connection, self._error)
         catalog.functions, catalog.macros = self.functions, self.macros
         return catalog
 
@@ -53,6 +55,13 @@ class Catalog:
             [sorted(tables)],
         ).fetchall()
         return {name for (name,) in rows}
+
+    def types(self, select: str) -> list[str] | None:
+        """Return the types of the columns of a select of DuckDB; None if it can't be bound."""
+        try:
+            return [str(kind) for kind in self._connection.sql(select).types]
+        except self._error:
+            return None
 
     def function_names(self) -> set[str]:
         """Return the names of PerfettoSQL's functions and of those that were created."""

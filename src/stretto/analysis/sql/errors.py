@@ -33,6 +33,15 @@ def missing_name(message: str) -> tuple[str, str] | None:
     return None
 
 
+SQLITE = "use the engine sqlite (--engine sqlite), which has SQLite's own meaning"
+"""The advice of errors of the DuckDB engine alone."""
+
+
+def refused(what: str) -> QueryError:
+    """Return the error of something that only the SQLite engine has."""
+    return QueryError(f"{what} is not available with DuckDB: {SQLITE}")
+
+
 def located(message: str, text: str, start: int) -> QueryError:
     """Return an error that shows a position in the user's text.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from stretto.analysis.sql.errors import located, missing_name
+from stretto.analysis.sql.errors import SQLITE, located, missing_name
 from stretto.analysis.sql.tokens import tokenize
 from stretto.base.nearest_name import nearest
 
@@ -23,6 +23,11 @@ _MARKED = re.compile(r"^(LINE \d+: .*)\n( *)\^", re.MULTILINE)
 _TYPES = re.compile(
     r"^No function matches the given name and argument types '(.+?)\((.*)\)'.*", re.DOTALL
 )
+_TYPES_DIFFER = re.compile(
+    r"^(?:Parser|Conversion|Out of Range|Binder|Invalid Input|Not implemented|INTERNAL) Error: "
+)
+"""Classes of DuckDB's errors at statements that SQLite accepts, as it converts the values."""
+_MACRO = re.compile(r"^Macro _?(\w+)\(\) .*", re.DOTALL)
 _FILES = re.compile(r"file system operations are disabled|disabled (?:by|through) configuration")
 
 
@@ -56,8 +61,31 @@ def _plain(message: str) -> str:
         return "a query can't read or write files; its result can be written by .parquet(path)"
     said = _CLASS.sub("", message.partition("\n\nLINE ")[0])
     if found := _TYPES.match(said):
-        return f"{found[1]} has no form for arguments of the types {found[2]}: use cast(x as type)"
-    return said.partition("\n\t")[0].strip()
+        said = f"{found[1]} has no form for arguments of the types {found[2]}: use cast(x as type)"
+    elif found := _MACRO.match(said):
+        name = _OPERATORS.get(found[1], found[1])
+        said = f"the types of the arguments of {name} are not known: use cast(x as type)"
+    said = said.partition("\n")[0].strip()
+    return f"{said}; or {SQLITE}" if _TYPES_DIFFER.match(message) else said
+
+
+_OPERATORS = {
+    "eq": "=",
+    "ne": "<>",
+    "lt": "<",
+    "le": "<=",
+    "gt": ">",
+    "ge": ">=",
+    "mod": "%",
+    "is": "is",
+    "is_not": "is not",
+    "truth": "a condition",
+    "int": "cast",
+    "real": "cast",
+    "text": "||",
+    "blob": "cast",
+}
+"""What the user wrote for a macro."""
 
 
 def _complained_word(message: str) -> str:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 _DIRECTIVE = re.compile(r"%([-+ 0#,!]*)(\d*)(\.\d+)?(?:ll|l)?([a-zA-Z%])")
+_MAX_DIGITS = 15
+"""SQLite writes zeros after the first sixteen digits, DuckDB the digits of the binary number."""
 _CASTS = {
     **dict.fromkeys("di", "_int"),
     **dict.fromkeys("xXo", "_int"),
@@ -13,12 +16,19 @@ _CASTS = {
 }
 
 
-def translate_format(template: str) -> tuple[str, list[str]] | str:
-    """Return the format for DuckDB and the macro that converts each argument.
+class Conversion(NamedTuple):
+    """How an argument is converted: by which macro, and for %f the number of digits."""
+
+    macro: str
+    digits: int | None
+
+
+def translate_format(template: str) -> tuple[str, list[Conversion]] | str:
+    """Return the format for DuckDB and the conversion of each argument.
 
     If a directive can't be translated, returns only this directive.
     """
-    casts: list[str] = []
+    casts: list[Conversion] = []
     parts, end = [], 0
     for found in _DIRECTIVE.finditer(template):
         flags, width, digits, kind = found.groups()
@@ -29,7 +39,12 @@ def translate_format(template: str) -> tuple[str, list[str]] | str:
             continue
         if kind not in _CASTS or "," in flags or "!" in flags or "#" in flags:
             return found[0]
-        casts.append(_CASTS[kind])
+        if kind in "fF" and int((digits or ".6")[1:] or 0) > _MAX_DIGITS:
+            return found[0]
+        if kind in "fF":
+            casts.append(Conversion("_real", int((digits or ".6")[1:] or 0)))
+        else:
+            casts.append(Conversion(_CASTS[kind], None))
         letter = {"i": "d", "z": "s"}.get(kind, kind)
         parts.append(f"%{flags}{width}{digits or ''}{letter}")
     return "".join([*parts, template[end:]]), casts

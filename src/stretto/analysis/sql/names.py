@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from stretto.analysis.sql.tokens import source, split, tokenize
+from stretto.analysis.sql.tokens import Token, source, split, tokenize
 
 if TYPE_CHECKING:
     from stretto.analysis.sql.catalog import Catalog
@@ -25,7 +25,8 @@ def name_results(tree: exp.Expr, text: str) -> None:
     if len(written) != len(select.expressions):
         return
     for part, words in zip(list(select.expressions), written, strict=True):
-        if not isinstance(part, exp.Alias | exp.Column | exp.Star):
+        is_name = isinstance(part, exp.Column) and not words.startswith("+")
+        if not is_name and not isinstance(part, exp.Alias | exp.Star):
             part.replace(exp.alias_(part.copy(), words, quoted=True))
 
 
@@ -36,9 +37,17 @@ def _written(text: str) -> list[str]:
         depth += (token.text == "(") - (token.text == ")")
         if depth == 0 and start is None and token.is_word("select"):
             start = i + 1 + (i + 1 < len(tokens) and tokens[i + 1].is_word("distinct", "all"))
+        elif depth == 0 and start is not None and token.is_word("from") and _compares(tokens, i):
+            continue
         elif depth == 0 and start is not None and token.is_word(*_ENDS):
             return [source(text, part) for part in split(tokens[start:i], ",")]
     return [source(text, part) for part in split(tokens[start:], ",")] if start else []
+
+
+def _compares(tokens: list[Token], i: int) -> bool:
+    """Return whether a `from` is that of `is distinct from`."""
+    before = tokens[max(i - 2, 0) : i]
+    return len(before) == 2 and before[0].is_word("is", "not") and before[1].is_word("distinct")
 
 
 def unknown_quoted_names(tree: exp.Expr, catalog: Catalog) -> None:
@@ -55,4 +64,7 @@ def unknown_quoted_names(tree: exp.Expr, catalog: Catalog) -> None:
     known |= {c.name.lower() for alias in tree.find_all(exp.TableAlias) for c in alias.columns}
     for column in quoted:
         if column.name.lower() not in known:
-            column.replace(exp.Literal.string(column.name))
+            text: exp.Expr = exp.Literal.string(column.name)
+            if isinstance(column.parent, exp.Select) and column.arg_key == "expressions":
+                text = exp.alias_(text, f'"{column.name}"', quoted=True)
+            column.replace(text)

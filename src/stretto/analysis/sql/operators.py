@@ -8,8 +8,8 @@ from typing import cast
 
 from sqlglot import exp
 
-from stretto.analysis.sql.errors import QueryError
-from stretto.analysis.sql.trees import call, has_aggregate
+from stretto.analysis.sql.errors import refused
+from stretto.analysis.sql.trees import call, has_aggregate, in_same_select
 
 _COMPARISONS: dict[type[exp.Expr], str] = {
     exp.EQ: "_eq",
@@ -35,6 +35,12 @@ _ARITHMETIC = (
     exp.BitwiseRightShift,
     exp.BitwiseNot,
 )
+_SHIFTS: dict[type[exp.Expr], str] = {
+    exp.BitwiseLeftShift: "_left_shift",
+    exp.BitwiseRightShift: "_right_shift",
+}
+_REAL = re.compile(r"\s*[-+]?([0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))([eE][-+]?[0-9]+)?")
+"""A real at the begin of a text."""
 _WIDE_PARENTS = (*_ARITHMETIC, exp.Select, exp.Alias, exp.Tuple, exp.If, exp.Case, exp.Coalesce)
 _MAX_INT = 2**63 - 1
 _SETS = re.compile(r"\[(?P<other>\^?)(?P<mark>!?)(?P<rest>\]?[^]]*)\]")
@@ -63,29 +69,91 @@ def _arithmetic(node: exp.Expr) -> exp.Expr:
         operand = node.args.get(name)
         operand = operand.unnest() if operand is not None else None
         if isinstance(operand, exp.DPipe):
-            node.set(name, call("_real", operand.copy()))
+            node.set(name, call("_real", _real_text(operand)))
         elif isinstance(operand, exp.Literal) and operand.is_string:
-            found = re.match(r"\s*[-+]?[0-9]+(\.[0-9]*)?", operand.name)
-            macro = "_real" if found and found[1] else "_int"
+            macro = "_real" if _REAL.match(operand.name) else "_int"
             node.set(name, call(macro, operand.copy()))
     if isinstance(node, exp.Div):
         # With these flags, sqlglot writes a division that doesn't fit the settings of DuckDB.
         node.set("typed", None)
         node.set("safe", None)
-    return node
+    if isinstance(node, exp.BitwiseNot):  # In DuckDB, it comes after `+`.
+        return exp.Paren(this=node.copy())
+    return _shift(node)
+
+
+def _real_text(node: exp.Expr) -> exp.Expr:
+    """Return a text that has a real.
+
+    Raises:
+        QueryError: It may have an integer: the type of the result isn't known before it is read.
+    """
+    if any(not part.is_string and not part.is_int for part in node.find_all(exp.Literal)):
+        return node.copy()
+    raise refused("arithmetic with a text made by || (without cast)")
+
+
+def _shift(node: exp.Expr) -> exp.Expr:
+    """Translate a shift by what isn't known to be between 0 and 63."""
+    name = _SHIFTS.get(type(node))
+    bits = node.args.get("expression")
+    while isinstance(bits, exp.Cast | exp.Paren):
+        bits = bits.this
+    if name is None or (isinstance(bits, exp.Literal) and bits.is_int and int(bits.this) < 64):
+        return node
+    return call(name, node.this.copy(), node.expression.copy())
 
 
 def _compared(node: exp.Expr) -> exp.Expr:
     left, right = node.this, node.expression
-    if isinstance(left, exp.Tuple) or has_aggregate(left, right):
-        return node
+    if isinstance(left, exp.Tuple):
+        return _tuples(node)
+    if has_aggregate(left, right):
+        return _with_typed_texts(node)
     return call(_COMPARISONS[type(node)], left.copy(), right.copy())
+
+
+def _tuples(node: exp.Expr) -> exp.Expr:
+    """Translate the comparison of two rows, value by value."""
+    left, right = node.this, node.expression
+    if type(node) not in _ROWS or not isinstance(right, exp.Tuple):
+        return node
+    pairs = zip(left.expressions, right.expressions, strict=False)
+    parts = [_compared(type(node)(this=a.copy(), expression=b.copy())) for a, b in pairs]
+    connected = _ROWS[type(node)]
+    return exp.Paren(this=reduce(lambda a, b: connected(this=a, expression=b), parts))
+
+
+_NUMBERS = (exp.Sum, exp.Avg, exp.Count)
+_ROWS: dict[type[exp.Expr], type[exp.Connector]] = {exp.EQ: exp.And, exp.NEQ: exp.Or}
+
+
+def _with_typed_texts(node: exp.Expr) -> exp.Expr:
+    """Give texts in quotes a type, so that DuckDB doesn't make numbers of them.
+
+    Raises:
+        QueryError: A number is compared with a text.
+    """
+    texts = [child for child in node.iter_expressions() if child.is_string]
+    if texts and any(isinstance(part, _NUMBERS) for part in in_same_select(node)):
+        raise refused("a comparison of a text with a sum, mean or number of rows")
+    for part in texts:
+        part.replace(exp.cast(part.copy(), "varchar"))
+    return node
+
+
+def _nullif(node: exp.Expr) -> exp.Expr:
+    value, other = node.this, node.expression
+    if has_aggregate(value, other):
+        return _with_typed_texts(node)
+    equal = call("_eq", value.copy(), other.copy())
+    return exp.If(this=equal, true=exp.null(), false=value.copy())
 
 
 def _between(node: exp.Expr) -> exp.Expr:
     value, low, high = node.this, node.args["low"], node.args["high"]
     if has_aggregate(value, low, high):
-        return node
+        return _with_typed_texts(node)
     return exp.Paren(
         this=exp.And(
             this=call("_ge", value.copy(), low.copy()),
@@ -96,10 +164,14 @@ def _between(node: exp.Expr) -> exp.Expr:
 
 def _in(node: exp.Expr) -> exp.Expr:
     values = node.expressions
-    if isinstance(node.this, exp.Tuple) or not 0 < len(values) <= _LONGEST_LIST:
+    if not values and node.args.get("query") is None and not node.args.get("field"):
+        return exp.false()
+    if isinstance(node.this, exp.Tuple):
         return node
+    if not 0 < len(values) <= _LONGEST_LIST:
+        return _with_typed_texts(node)
     if any(isinstance(value, exp.Query) for value in values) or has_aggregate(node.this, *values):
-        return node
+        return _with_typed_texts(node)
     equal: list[exp.Expr] = [call("_eq", node.this.copy(), value.copy()) for value in values]
     return exp.Paren(this=reduce(lambda a, b: exp.Or(this=a, expression=b), equal[1:], equal[0]))
 
@@ -109,7 +181,7 @@ def text(node: exp.Expr) -> exp.Expr:
     if isinstance(node, exp.Literal) and node.is_string:
         return node.copy()
     if has_aggregate(node):
-        return exp.Cast(this=node.copy(), to=exp.DataType.build("varchar"))
+        return call("_text_of_any", node.copy())
     return call("_text", node.copy())
 
 
@@ -121,7 +193,7 @@ def _concat(node: exp.Expr) -> exp.Expr:
 
 def _like(node: exp.Expr) -> exp.Expr:
     if isinstance(node.parent, exp.Escape):
-        raise QueryError("LIKE with ESCAPE is not available: use GLOB")
+        raise refused("LIKE with ESCAPE")
     found = call("_like", text(node.this), text(node.expression))
     # From version 30.20 on, sqlglot has NOT LIKE as one node.
     return exp.Paren(this=exp.Not(this=found)) if node.args.get("negate") else found
@@ -131,10 +203,13 @@ def _glob(node: exp.Expr) -> exp.Expr:
     """Write sets of other characters as DuckDB does, `[!a-z]`: SQLite writes `[^a-z]`."""
     pattern = node.expression
     if isinstance(pattern, exp.Literal):
-        node.set("expression", exp.Literal.string(_SETS.sub(_set_of_duckdb, pattern.name)))
+        escaped = pattern.name.replace("\\", "\\\\")
+        node.set("expression", exp.Literal.string(_SETS.sub(_set_of_duckdb, escaped)))
     else:
         old, new = exp.Literal.string("[^"), exp.Literal.string("[!")
-        node.set("expression", call("replace", text(pattern), old, new))
+        backslash, two = exp.Literal.string("\\"), exp.Literal.string("\\\\")
+        plain = call("replace", text(pattern), backslash, two)
+        node.set("expression", call("replace", plain, old, new))
     return _matched(node)
 
 
@@ -152,6 +227,10 @@ def _matched(node: exp.Expr) -> exp.Expr:
 
 def _mod(node: exp.Expr) -> exp.Expr:
     if has_aggregate(node):
+        for name in ("this", "expression"):
+            part = exp.Paren(this=node.args[name].copy())
+            whole = exp.Sub(this=part.copy(), expression=exp.Mod(this=part, expression=_wide(1)))
+            node.set(name, exp.Paren(this=whole))
         return node
     return call("_mod", node.this.copy(), node.expression.copy())
 
@@ -169,7 +248,7 @@ def _case(node: exp.Expr) -> exp.Expr:
 
 _CASTS = (
     ("_int", "INT BIGINT SMALLINT TINYINT MEDIUMINT INT128 UINT UBIGINT BOOLEAN".split()),
-    ("_real", "DOUBLE FLOAT DECIMAL".split()),
+    ("_real", "DOUBLE FLOAT".split()),
     ("_text", "TEXT VARCHAR CHAR NVARCHAR NCHAR".split()),
     ("_blob", "BINARY VARBINARY BLOB".split()),
 )
@@ -179,20 +258,23 @@ def _cast(node: exp.Expr) -> exp.Expr:
     kind = cast("exp.DataType", node.args["to"]).this.value
     for macro, kinds in _CASTS:
         if kind in kinds:
-            return _converted(node, macro)
-    raise QueryError(f"there is no cast to {kind.lower()}: use int, real, text or blob")
+            return converted(node.this, macro)
+    raise refused(f"a cast to {kind.lower()} (instead of int, real, text or blob)")
 
 
 _NAMES = {"_int": "bigint", "_real": "double", "_text": "varchar", "_blob": "blob"}
 
 
-def _converted(node: exp.Expr, macro: str) -> exp.Expr:
-    if has_aggregate(node.this):
-        return _native_cast(node.this.copy(), macro)
-    return call(macro, node.this.copy())
+def converted(value: exp.Expr, macro: str) -> exp.Expr:
+    """Return an expression that converts a value by `_int`, `_real`, `_text` or `_blob`."""
+    if has_aggregate(value):
+        return _native_cast(value.copy(), macro)
+    return call(macro, value.copy())
 
 
 def _native_cast(value: exp.Expr, macro: str) -> exp.Expr:
+    if macro == "_text":
+        return call("_text_of_any", value)
     if macro == "_int":
         value = call("trunc", value)
     return exp.Cast(this=value, to=exp.DataType.build(_NAMES[macro]))
@@ -204,13 +286,22 @@ def _number(node: exp.Expr) -> exp.Expr:
     if not digits.isdigit():
         return exp.Literal.number(digits if "e" in digits.lower() else f"{digits}e0")
     if int(digits) > _MAX_INT:
-        if int(digits) == _MAX_INT + 1 and isinstance(node.parent, exp.Neg):
+        if int(digits) == _MAX_INT + 1 and _is_negative(node):
             return node
         return exp.Literal.number(f"{digits}e0")
     parent = node.parent
     while isinstance(parent, exp.Neg | exp.Paren):
         parent = parent.parent
     return _wide(int(digits)) if isinstance(parent, _WIDE_PARENTS) else node
+
+
+def _is_negative(node: exp.Expr) -> bool:
+    """Return whether there is one minus before a number."""
+    parent = node.parent
+    outer = parent.parent if parent is not None else None
+    while isinstance(outer, exp.Paren):
+        outer = outer.parent
+    return isinstance(parent, exp.Neg) and not isinstance(outer, exp.Neg)
 
 
 def _wide(value: int) -> exp.Expr:
@@ -239,6 +330,7 @@ def without_macros(tree: exp.Expr) -> None:
 _REWRITERS = {
     exp.Between: _between,
     exp.In: _in,
+    exp.Nullif: _nullif,
     exp.DPipe: _concat,
     exp.Like: _like,
     exp.Glob: _glob,

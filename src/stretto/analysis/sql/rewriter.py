@@ -6,6 +6,7 @@ then operators and calls get SQLite's meaning, then truth values become integers
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
@@ -16,18 +17,23 @@ from sqlglot.dialects.sqlite import SQLite
 from sqlglot.errors import ParseError, TokenError
 
 from stretto.analysis.sql.bare_columns import wrap_bare_columns
-from stretto.analysis.sql.calls import rewrite_call
-from stretto.analysis.sql.errors import QueryError, located
+from stretto.analysis.sql.calls import OWN_FUNCTIONS, rewrite_call
+from stretto.analysis.sql.errors import QueryError, located, refused
 from stretto.analysis.sql.inlining import inline_functions
 from stretto.analysis.sql.names import name_results, unknown_quoted_names
 from stretto.analysis.sql.operators import rewrite_operator, without_macros
 from stretto.analysis.sql.relations import as_select, complete_joins, name_values
+from stretto.analysis.sql.set_operations import check_set_operations
 from stretto.analysis.sql.truth import rewrite_truth
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from stretto.analysis.sql.catalog import Catalog
+
+
+_CAST_TO_STRING = re.compile(r"(?i)\bcast\s*\([^()]*\bas\s+string\s*\)")
+"""A cast that sqlglot takes for one to text."""
 
 
 class _DuckDB(DuckDB):
@@ -73,7 +79,11 @@ def parse(text: str, functions: Iterable[str] = ()) -> exp.Expr:
     except TokenError as error:
         raise QueryError(f"syntax error: {error}") from error
     if isinstance(tree, exp.Command):
-        raise QueryError(f"{tree.name.upper()} is not available")
+        raise refused(tree.name.upper())
+    if isinstance(tree, exp.Pragma):
+        raise refused("PRAGMA")
+    if isinstance(tree, exp.Update):
+        raise refused("UPDATE")
     return tree
 
 
@@ -91,7 +101,9 @@ def rewrite(
     Raises:
         QueryError: The syntax is wrong, or the statement uses something that is not available.
     """
-    parse_call = partial(parse, functions=catalog.functions)
+    if _CAST_TO_STRING.search(text):
+        raise refused("a cast to string (in SQLite, a cast to numeric; text is the type of texts)")
+    parse_call = partial(parse, functions=[*catalog.functions, *OWN_FUNCTIONS])
     tree = as_select(parse_call(text))
     name_results(tree, text)
     tree = inline_functions(tree, catalog, parse_call)
@@ -110,12 +122,15 @@ def rewrite(
     rewrite_truth(tree)
     if not with_macros:
         without_macros(tree)
+    check_set_operations(tree, catalog.types)
     return tree.sql(dialect=_DuckDB, unsupported_level=sqlglot.ErrorLevel.IGNORE)
 
 
 def _type_alternatives(tree: exp.Expr, mixes_types: bool) -> None:
     """Give alternatives in `coalesce` and `case` a type: DuckDB would convert texts in quotes."""
     for node in list(tree.find_all(exp.Coalesce, exp.Case, exp.If)):
+        if mixes_types and node.find_ancestor(exp.Greatest, exp.Least) is not None:
+            raise refused("max or min of several values, numbers and texts,")
         parts = [node.args.get("true"), node.args.get("false"), node.args.get("default")]
         if isinstance(node, exp.Coalesce):
             parts = [node.this, *node.expressions]

@@ -56,9 +56,20 @@ _REAL_PREFIX = (
     r"regexp_extract(a, '^\s*([-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?)', 1)"
 )
 _REAL_TEXT = """case when a is null then null when isinf(a) then if(a > 0, 'Inf', '-Inf')
-    else regexp_replace(printf('%.15g', a), '^(-?[0-9]+)(e|$)', '\\1.0\\2') end"""
+    else regexp_replace(printf('%.15g', a + 0e0), '^(-?[0-9]+)(e|$)', '\\1.0\\2') end"""
+
+_TYPE_NAME = """case when a is null then 'null'
+    else case if(typeof(a) = 'VARIANT', cast(variant_typeof(a::variant) as varchar), typeof(a))
+        when 'VARCHAR' then 'text' when 'STRING_LITERAL' then 'text' when 'BLOB' then 'blob'
+        when 'DOUBLE' then 'real' else 'integer' end end"""
+"""SQLite's name of the type of `a`."""
+
+_NUMBERS = {"bigint": "a", "double": "a", "varchar": "try_cast(a as double)"}
+"""An argument of each type as a number."""
 
 _FUNCTIONS = {
+    # SQLite has NULL where there is no number.
+    "_defined": ["(a) as if(isnan(a), null, a)"],
     # The truth value of a text is that of the number at its beginning.
     "_truth": [
         "(a boolean) as a",
@@ -83,7 +94,8 @@ _FUNCTIONS = {
         ),
         (
             "(a varchar) as if(a is null, null, "
-            f"coalesce(try_cast(nullif({_PREFIX}, '') as bigint), 0))"
+            f"coalesce(try_cast(nullif({_PREFIX}, '') as bigint), if({_PREFIX} = '', 0, "
+            f"if({_PREFIX} like '-%', -9223372036854775807 - 1, 9223372036854775807))))"
         ),
     ],
     "_real": [
@@ -96,20 +108,54 @@ _FUNCTIONS = {
         ),
     ],
     "_blob": ["(a blob) as a", "(a varchar) as encode(a)", "(a bigint) as encode(a::varchar)"],
-    "_typeof": [
-        "(a bigint) as if(a is null, 'null', 'integer')",
-        "(a hugeint) as if(a is null, 'null', 'integer')",
-        "(a double) as if(a is null, 'null', 'real')",
-        "(a varchar) as if(a is null, 'null', 'text')",
-        "(a blob) as if(a is null, 'null', 'blob')",
+    # These have one form, as DuckDB can't choose a form by the type of an aggregate.
+    "_typeof": [f"(a) as {_TYPE_NAME}"],
+    "_text_of_any": [
+        (
+            "(a) as case when typeof(a) <> 'DOUBLE' then cast(a as varchar) else "
+            "_text(try_cast(a as double)) end"
+        )
     ],
+    "_length_of_any": ["(a) as cast(length(_text_of_any(a)) as bigint)"],
+    "_hex_of_any": [
+        (
+            "(a) as coalesce(if(typeof(a) = 'BLOB', hex(try_cast(a as blob)), "
+            "hex(_text_of_any(a))), '')"
+        )
+    ],
+    "_unicode": ["(a) as cast(nullif(unicode(a), -1) as bigint)"],
+    "_unhex": ["(a) as if(strlen(a) % 2 = 1, null, try(unhex(a)))"],
+    "_right_shift": [
+        (
+            "(a, b) as case when b >= 64 then if(a < 0, -1, 0) when b >= 0 then a >> b "
+            "when b > -64 then a << -b when b is null or a is null then null else 0 end"
+        )
+    ],
+    "_left_shift": ["(a, b) as if(b < 0, _right_shift(a, -b), a << b)"],
+    "_fmod": ["(a, b) as a - trunc(a / cast(b as double)) * cast(b as double)"],
+    # SQLite rounds a half away from zero. A number with few binary digits may be such a half.
+    "_half_up": [
+        (
+            "(a, digits) as if(a * pow(2, digits + 1) = trunc(a * pow(2, digits + 1)), "
+            "nextafter(a, a * 2), a)"
+        )
+    ],
+    **{
+        f"_{name}": [f"({arguments}) as _defined({name}({arguments}))"]
+        for name, arguments in {"pow": "a, b", "acosh": "a", "atanh": "a", "log2": "a"}.items()
+    },
     "_length": [
         "(a varchar) as cast(length(a) as bigint)",
         "(a bigint) as cast(length(cast(a as varchar)) as bigint)",
         "(a double) as cast(length(_text(a)) as bigint)",
         "(a blob) as cast(octet_length(a) as bigint)",
     ],
-    "_hex": ["(a blob) as hex(a)", "(a varchar) as hex(a)", "(a bigint) as hex(a::varchar)"],
+    "_hex": [
+        "(a blob) as coalesce(hex(a), '')",
+        "(a varchar) as coalesce(hex(a), '')",
+        "(a bigint) as coalesce(hex(a::varchar), '')",
+        "(a double) as coalesce(hex(_text(a)), '')",
+    ],
     # SQLite converts only ASCII letters. DuckDB's own functions are faster: they convert texts of
     # ASCII characters.
     "_lower": [f"(a) as if(strlen(a) = length(a), lower(a), {_FOLD.format('a')})"],
@@ -124,17 +170,19 @@ _FUNCTIONS = {
     # SQLite rounds the decimal digits of a number.
     "_round": [
         (
-            "(a, digits) as if(digits <= 0, round(cast(a as double)), "
-            "cast(printf('%.' || least(digits, 30) || 'f', cast(a as double)) as double))"
+            "(a, digits) as 0e0 + case when digits is null then null "
+            "when digits <= 0 then round(cast(a as double)) "
+            "else cast(printf('%.' || least(digits, 30) || 'f', "
+            "_half_up(cast(a as double), least(digits, 30))) as double) end"
         )
     ],
-    # Perfetto's functions give no value for a text.
+    # A text that is no number gives no value.
     **{
-        name: [f"(a bigint) as {body}", f"(a double) as {body}", "(a varchar) as null::double"]
+        name: [f"(a {kind}) as {body.format(value)}" for kind, value in _NUMBERS.items()]
         for name, body in {
-            "_exp": "exp(a)",
-            "_ln": "if(a > 0, ln(a), null)",
-            "_sqrt": "if(a >= 0, sqrt(a), null)",
+            "_exp": "exp({0})",
+            "_ln": "if({0} > 0, ln({0}), null)",
+            "_sqrt": "if({0} >= 0, sqrt({0}), null)",
         }.items()
     },
     **{

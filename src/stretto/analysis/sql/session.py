@@ -51,7 +51,7 @@ class Session:
         self._error = error
         self._library = Library()
         self._indexes: set[tuple[str, str]] = set()
-        self.catalog = Catalog(connection)
+        self.catalog = Catalog(connection, error)
         self._recursive = RecursiveFunctions(connection, self.catalog)
         connection.execute(RUNTIME)
         self.run("include perfetto module prelude")
