@@ -1,8 +1,8 @@
 #include "trace_scan.h"
 
+#include "data_loss.h"
 #include "decoder.h"
 #include "fields.h"
-#include "trace_buffer.h"
 
 enum { PACKET_TAG = 0x0a }; /* The encoded tag of the field Trace.packet. */
 

@@ -43,7 +43,11 @@ RANKS = (
 )
 RANK = {package: rank for rank, packages in enumerate(RANKS) for package in packages}
 
-EXTENSIONS = {"_native": RANK["protozero"], "_pyhooks": RANK["client"]}
+EXTENSIONS = {
+    "_native": RANK["protozero"],
+    "_importer": RANK["analysis"],
+    "_pyhooks": RANK["client"],
+}
 """The lowest rank that may use an extension."""
 
 CLIENT_ONLY = {"flows", "probes", "profilers"}

@@ -1,11 +1,13 @@
 """Try an installed wheel with nothing but the standard library.
 
     python -I tests/smoke/smoke.py native|pure
+    python -I tests/smoke/smoke.py reader TRACE
 
-`native` checks that the extensions load and that a recording has packets. `pure` checks that
-there are no extensions and that every call is a valid no-op. Both run the tests of
-`disabled_behaviour.py` and `tools_behaviour.py`, and check that `stretto fidl` prints how to
-install stretto-fidl.
+`native` checks that the extensions load, that a recording has packets, and that verbs read it.
+`pure` checks that there are no extensions and that every call is a valid no-op. `reader` is a wheel
+for another system: there verbs read a trace of `program.py`, and the rest is as in the pure wheel.
+All run the tests of `disabled_behaviour.py` and `tools_behaviour.py`, and check that
+`stretto fidl` prints how to install stretto-fidl.
 """
 
 from __future__ import annotations
@@ -22,6 +24,9 @@ from pathlib import Path
 import stretto
 
 HERE = Path(__file__).parent
+sys.path.append(str(HERE.parent.parent))  # Python runs isolated.
+
+from tests.smoke.reading import check_reading  # noqa: E402
 
 
 def check(condition: object, complaint: str) -> None:
@@ -63,12 +68,11 @@ def check_native() -> None:
 def check_commands(folder: Path) -> None:
     """Check that `stretto record` records a program and that `stretto traced` prints its help."""
     command = str(Path(sys.executable).with_name("stretto"))
-    script, trace = folder / "program.py", folder / "recorded.pftrace"
-    script.write_text("def called(): pass\ncalled()\nraise SystemExit(3)\n")
+    script, trace = HERE / "program.py", folder / "recorded.pftrace"
     options = ("--ring", "-o", str(trace))  # the default, auto detail, omits short calls
     recorded = subprocess.run([command, "record", *options, str(script)], check=False)
     check(recorded.returncode == 3, f"record ended with {recorded.returncode}, not with 3")
-    check(b"called" in trace.read_bytes(), "the recorded program's call is not in its trace")
+    check_reading(trace, "called", folder)
     explained = subprocess.run(
         [command, "traced", "--help"], check=False, capture_output=True, text=True
     )
@@ -76,11 +80,29 @@ def check_commands(folder: Path) -> None:
 
 
 def check_pure() -> None:
-    """Check that a pure wheel writes no file and raises no exception."""
-    check(not stretto.available(), "stretto.available() is true in a pure wheel")
+    """Check that a pure wheel has no extension."""
+    check(not has_extension("_importer"), "the pure wheel contains stretto._importer")
+    check_disabled()
+
+
+def check_reader() -> None:
+    """Check that verbs read the trace of the second argument, and that nothing else is native."""
+    check(has_extension("_importer"), "the wheel lacks stretto._importer")
+    check_disabled()
+    with tempfile.TemporaryDirectory() as folder:
+        check_reading(Path(sys.argv[2]), "called", Path(folder))
+
+
+def has_extension(name: str) -> bool:
+    """Return whether the package has an extension."""
+    return importlib.util.find_spec(f"stretto.{name}") is not None
+
+
+def check_disabled() -> None:
+    """Check that nothing is recorded: no file is written, and no exception raised."""
+    check(not stretto.available(), "stretto.available() is true without _native")
     for name in ("_native", "_pyhooks"):
-        found = importlib.util.find_spec(f"stretto.{name}")
-        check(found is None, f"the pure wheel contains stretto.{name}")
+        check(not has_extension(name), f"the wheel contains stretto.{name}")
     with tempfile.TemporaryDirectory() as folder:
         record(Path(folder, "smoke.pftrace"))
 
@@ -88,7 +110,7 @@ def check_pure() -> None:
 def check_without_fidl() -> None:
     """Check that `stretto fidl` and `stretto.fidl` name the missing distribution stretto-fidl."""
     hint = "pip install stretto-fidl"
-    command = [str(Path(sys.executable).with_name("stretto")), "fidl", "--help"]
+    command = [sys.executable, "-I", "-m", "stretto", "fidl", "--help"]
     ended = subprocess.run(command, check=False, capture_output=True, text=True)
     check(
         ended.returncode == 1 and hint in ended.stderr, "`stretto fidl` doesn't say what it needs"
@@ -102,17 +124,17 @@ def check_without_fidl() -> None:
 
 
 def check_behaviour() -> None:
-    """Run the tests that pass with the native and with the pure wheel."""
+    """Run the tests that pass with each wheel."""
     suite = unittest.TestLoader().discover(str(HERE), pattern="*_behaviour.py")
     check(suite.countTestCases(), "the suites of common behaviour are empty")
     result = unittest.TextTestRunner(verbosity=1).run(suite)
-    check(result.wasSuccessful(), "behaviour differs from what both wheels promise")
+    check(result.wasSuccessful(), "behaviour differs from what each wheel promises")
 
 
 def main() -> None:
     """Run the checks for the kind of wheel in the first argument."""
-    kinds = {"native": check_native, "pure": check_pure}
-    check(len(sys.argv) == 2 and sys.argv[1] in kinds, "usage: smoke.py native|pure")
+    kinds = {"native": check_native, "pure": check_pure, "reader": check_reader}
+    check(len(sys.argv) > 1 and sys.argv[1] in kinds, "usage: smoke.py native|pure|reader [TRACE]")
     check_installed()
     kinds[sys.argv[1]]()
     check_without_fidl()

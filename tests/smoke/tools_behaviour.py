@@ -14,6 +14,7 @@ import unittest
 from pathlib import Path
 
 import stretto
+from stretto.analysis import trace_tables
 from stretto.cli.main import main
 from stretto.protos.trace import TracePacket
 from stretto.protozero import wire
@@ -84,11 +85,11 @@ class Verbs(unittest.TestCase):
         level = "ok" if stretto.available() else "missing"
         self.assertEqual(output.getvalue().split()[:3], [level, "native", "part"])
 
-    @unittest.skipUnless(stretto.available(), "the importer is native")
+    @unittest.skipUnless(trace_tables.available(), "the importer is native")
     def test_flows_verb_reads_a_trace(self) -> None:
         self.assertIn("No call", self.run_verb("flows", "trace.pftrace"))
 
-    @unittest.skipIf(stretto.available(), "the importer is native")
+    @unittest.skipIf(trace_tables.available(), "the importer is native")
     def test_flows_verb_says_that_it_needs_the_native_part(self) -> None:
         with contextlib.redirect_stderr(io.StringIO()) as errors:
             self.assertEqual(main(["flows", str(self.file("trace.pftrace"))]), 1)

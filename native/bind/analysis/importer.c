@@ -51,8 +51,10 @@ static uint8_t* inflate(void* context, const uint8_t* data, size_t size,
   struct importer_object* self = context;
   uint8_t* copy = NULL;
   PyGILState_STATE gil = PyGILState_Ensure();
-  PyObject* result = PyObject_CallFunction(self->inflate, "y#",
-                                           (const char*)data, (Py_ssize_t)size);
+  PyObject* bytes =
+      PyBytes_FromStringAndSize((const char*)data, (Py_ssize_t)size);
+  PyObject* result =
+      bytes ? PyObject_CallFunctionObjArgs(self->inflate, bytes, NULL) : NULL;
   if (result && PyBytes_Check(result)) {
     *out_size = (size_t)PyBytes_GET_SIZE(result);
     copy = malloc(*out_size + 1);
@@ -60,6 +62,7 @@ static uint8_t* inflate(void* context, const uint8_t* data, size_t size,
       memcpy(copy, PyBytes_AS_STRING(result), *out_size);
   }
   Py_XDECREF(result);
+  Py_XDECREF(bytes);
   PyErr_Clear();
   PyGILState_Release(gil);
   return copy;
@@ -72,7 +75,7 @@ static PyObject* importer_new(PyTypeObject* type, PyObject* args,
   if (!st_bind_new_arguments(&kSignature, args, kwargs, in))
     return NULL;
   struct importer_object* self =
-      (struct importer_object*)type->tp_alloc(type, 0);
+      (struct importer_object*)PyType_GenericAlloc(type, 0);
   if (!self)
     return NULL;
   self->inflate = Py_NewRef(in[0]);
@@ -516,8 +519,7 @@ static PyObject* arrow(PyObject* object, PyObject* name) {
   struct importer_object* self = (struct importer_object*)object;
   const struct st_table* t = find_table(self, name);
   struct arrow_object* made =
-      t ? (struct arrow_object*)arrow_table_type->tp_alloc(arrow_table_type, 0)
-        : NULL;
+      t ? (struct arrow_object*)PyType_GenericAlloc(arrow_table_type, 0) : NULL;
   if (!made)
     return NULL;
   st_importer_keep(self->importer);

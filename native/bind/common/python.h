@@ -12,6 +12,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef Py_LIMITED_API
+#include "bind/common/limited_api.h"
+#define ST_BIND_MODULE "stretto._importer"
+#else
+#define ST_BIND_MODULE "stretto._native"
+#endif
+
 /* Hints for the compiler that a condition is usually true, or usually false. */
 /* ALWAYS_INLINE marks functions that are parts of a hot path.  RARE marks
  * functions that a hot path seldom calls: they are not inlined, so that the
@@ -65,7 +72,7 @@ typedef PyObject* st_bind_function(PyObject* self, PyObject* const* args,
  * additional flags, slots. */
 #define ST_BIND_SPEC(name, object, flags, slots)                              \
   {                                                                           \
-    "stretto._native." name, sizeof(object), 0, Py_TPFLAGS_DEFAULT | (flags), \
+    ST_BIND_MODULE "." name, sizeof(object), 0, Py_TPFLAGS_DEFAULT | (flags), \
         slots                                                                 \
   }
 
@@ -73,7 +80,11 @@ typedef PyObject* st_bind_function(PyObject* self, PyObject* const* args,
  * this function last. */
 static inline void st_bind_free(PyObject* object) {
   PyTypeObject* type = Py_TYPE(object);
+#ifdef Py_LIMITED_API
+  ((freefunc)PyType_GetSlot(type, Py_tp_free))(object);
+#else
   type->tp_free(object);
+#endif
   Py_DECREF(type);
 }
 

@@ -3,7 +3,7 @@
 int st_bind_add_type(PyObject* module, PyType_Spec* spec) {
   PyTypeObject* type;
   int result = st_bind_keep_type(module, spec, &type);
-  Py_XDECREF(type);
+  Py_XDECREF((PyObject*)type);
   return result;
 }
 

@@ -79,9 +79,9 @@ def import_chrome(file: BinaryIO, write: Callable[[bytes], object]) -> Outcome:
     Raises:
         ConfigError: It is an object without `traceEvents`.
     """
-    from stretto import _native  # Other conversions work without the native part.
+    from stretto.analysis.native import TraceImporter  # Other conversions work without it.
 
-    importer = _native.TraceImporter(lambda data: data)
+    importer = TraceImporter(lambda data: data)
     has_events = _feed(importer, file)
     importer.finish()
     if not has_events:

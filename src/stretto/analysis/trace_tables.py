@@ -43,6 +43,15 @@ _DAMAGE = (
 """Those that a whole trace doesn't have."""
 
 
+def available() -> bool:
+    """Return whether traces can be imported: the pure wheel has no importer."""
+    try:
+        import stretto.analysis.native  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
 def import_trace(
     trace: str | PathLike[str] | bytes | BinaryIO,
     watch: Callable[[bytes], object] = lambda _: None,
@@ -67,9 +76,9 @@ def import_trace(
         OSError: The file can't be read.
         DecodeError: The file is not a trace, or can't be unpacked.
     """
-    from stretto import _native  # Other readers work without the native part.
+    from stretto.analysis.native import TraceImporter  # Other readers work without it.
 
-    importer = _native.TraceImporter(inflate)
+    importer = TraceImporter(inflate)
     if raw_events:
         importer.keep_raw_events()
 

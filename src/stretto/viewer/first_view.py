@@ -15,7 +15,7 @@ import json
 import zlib
 from typing import TYPE_CHECKING, NamedTuple
 
-import stretto
+from stretto.analysis.trace_tables import available
 from stretto.base.installed_code import INSTALLED_FOLDERS
 from stretto.protos.trace import TrackDescriptor
 from stretto.viewer.own_calls import SOURCES, own_calls
@@ -86,7 +86,7 @@ def first_view(start: bytes, *, whole: bool) -> FirstView:
         start: The first bytes of the trace, up to `START_BYTES`.
         whole: Whether this is the whole trace.
     """
-    pid = _program(start) if stretto.available() else None
+    pid = _program(start) if available() else None
     if pid is None:
         return FirstView()
     visible, own = None, own_calls(start, pid)
@@ -117,12 +117,12 @@ def _program(start: bytes) -> int | None:
 
 def _descriptors(start: bytes) -> Iterator[bytes]:
     """Yield the encoded TrackDescriptors, also those inside compressed packets."""
-    from stretto import _native
+    from stretto.analysis.native import scan_trace
 
-    *_, compressed, descriptors = _native.scan_trace(start)
+    *_, compressed, descriptors = scan_trace(start)
     yield from descriptors
     for packets in compressed:
         try:
-            yield from _native.scan_trace(zlib.decompress(packets))[-1]
+            yield from scan_trace(zlib.decompress(packets))[-1]
         except zlib.error:
             return  # The packet is damaged.

@@ -10,7 +10,7 @@ import json
 import mmap
 import os
 
-import stretto
+from stretto.analysis.trace_tables import available
 from stretto.protos.trace import SourceLocation
 
 STEP_BYTES = 16 << 20
@@ -21,15 +21,15 @@ MAX_TOTAL_BYTES = 64 << 20
 def _locations(fd: int) -> set[bytes]:
     """Return the different encoded source locations of a trace."""
     found: set[bytes] = set()
-    if not stretto.available():
+    if not available():
         return found
-    from stretto import _native
+    from stretto.analysis.native import source_locations
 
-    with mmap.mmap(fd, 0, prot=mmap.PROT_READ) as mapped, memoryview(mapped) as view:
+    with mmap.mmap(fd, 0, access=mmap.ACCESS_READ) as mapped, memoryview(mapped) as view:
         start, step = 0, STEP_BYTES
         while start < len(view):
             with view[start : start + step] as part:
-                parsed, locations = _native.source_locations(part)
+                parsed, locations = source_locations(part)
             found |= locations
             start += parsed
             if not parsed and start + step >= len(view):
