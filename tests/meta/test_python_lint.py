@@ -45,6 +45,20 @@ HEAVY = {
 LIGHT = {"base", "client", "backends", "protozero", "recorder", "__init__"}
 NOT_LIGHT = ("stretto.recorder.host.",)
 """Modules of a light package that run in a separate process."""
+ON_THREADS = (
+    "stretto.client.", "stretto.backends.", "stretto.flows.", "stretto.profilers.",
+    "stretto.recorder.target.",
+)  # fmt: skip
+"""Packages whose modules a thread of Stretto may load while the program runs."""
+NOT_ON_THREADS = (
+    "stretto.flows.asyncio_streams",  # loads asyncio, which the program has loaded
+    "stretto.flows.grpcio",  # loads grpc, which the program has loaded
+    "stretto.profilers.heap.heap_file",
+    "stretto.profilers.heap.native_stacks",
+    "stretto.profilers.sampling.",  # but what `stretto.profilers.heap.dumps` loads of it
+    "stretto.recorder.target.sitecustomize",  # runs where it is loaded
+)
+"""Modules of these packages that run in a separate process, or with the program's own imports."""
 
 
 def top_level_package(path: Path) -> str:
@@ -123,3 +137,23 @@ def test_importing_stretto_loads_no_heavy_modules() -> None:
     assert "stretto" in loaded
     heavy = HEAVY | {"typing"}  # importing typing takes 5 to 14 ms
     assert not heavy.intersection(name.split(".")[0] for name in loaded)
+
+
+def test_modules_that_threads_of_a_traced_program_load_do_not_load_typing() -> None:
+    """`dataclasses` takes `typing` from `sys.modules`, where it is while another thread loads it.
+
+    So a dataclass of the program fails (`typing` has no `ClassVar`) if a thread of ours has
+    begun to load `typing` at that moment. The modules are those that start data sources and flows.
+    """
+    modules = [
+        module_name(path)
+        for path in python_sources(".py", packages=(PACKAGE,))
+        if module_name(path).startswith(ON_THREADS)
+        if not module_name(path).startswith(NOT_ON_THREADS)
+    ]
+    code = (
+        "import sys; from importlib import import_module\n"
+        "for name in sys.argv[1:]: import_module(name); assert 'typing' not in sys.modules, name"
+    )
+    assert "stretto.profilers.heap.dumps" in modules
+    subprocess.run([sys.executable, "-c", code, *modules], check=True)

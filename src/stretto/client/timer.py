@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from _thread import allocate_lock, get_ident, get_native_id
-from typing import TYPE_CHECKING
 
 from stretto.client import fork
 from stretto.ports.helper_thread import start_helper_thread, wait_for_thread_exit
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 

@@ -8,13 +8,12 @@ Each HTTP request becomes a slice, joined to the client's slice by the request's
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from stretto.base import rpc_hooks
 from stretto.flows.exchange import key_of, stamp
 from stretto.flows.own_frames import without_own_frames
 from stretto.flows.routes import server_end
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, MutableMapping
     from typing import Any

@@ -19,10 +19,10 @@ from __future__ import annotations
 
 from asyncio import CancelledError, StreamReader
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from stretto.flows.messages import MessageFlows
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import StreamWriter
     from collections.abc import Awaitable, Iterator

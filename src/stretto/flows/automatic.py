@@ -18,7 +18,6 @@ import sys
 from contextlib import contextmanager, nullcontext
 from functools import partial, wraps
 from inspect import iscoroutinefunction
-from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import stretto
@@ -27,10 +26,12 @@ from stretto.flows import routes
 from stretto.flows.exchange import FLOW_HEADER, TRACEPARENT, Exchange, key_of, new_flow, stamp
 from stretto.flows.own_frames import without_own_frames
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, MutableMapping
     from contextlib import AbstractContextManager
     from types import ModuleType
+    from typing import Any
 
     Wire = Callable[[Any], object]
 

@@ -24,7 +24,6 @@ from collections import namedtuple
 from contextlib import suppress
 from functools import lru_cache, update_wrapper
 from sys import exception
-from typing import TYPE_CHECKING, Any
 
 import grpc
 
@@ -32,8 +31,10 @@ from stretto.base import rpc_hooks
 from stretto.flows import exchange
 from stretto.flows.tracer import incoming
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from typing import Any
 
     Wrap = Callable[[Callable[..., Any], exchange.TracedMethod], Callable[..., Any]]
 

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from contextlib import aclosing
 from inspect import isasyncgenfunction, iscoroutinefunction
-from typing import TYPE_CHECKING, Any
 
 from grpc import aio
 
@@ -28,8 +27,10 @@ from stretto.flows.exchange import FLOW_HEADER, cause, new_flow, no_flow, reques
 from stretto.flows.grpcio import MAYBE_LOCAL, TracedHandlers, answered, method_at
 from stretto.flows.tracer import incoming
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Coroutine
+    from typing import Any
 
     from stretto.flows.exchange import TracedMethod
 

@@ -20,12 +20,12 @@ the server prefers `x-stretto-flow`.
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from stretto.base import rpc_hooks
 from stretto.flows.exchange import FLOW_HEADER, Exchange, key_of, new_flow
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, MutableMapping
 

@@ -18,11 +18,11 @@ from each of these requests to all of their handlers.
 from __future__ import annotations
 
 from http.client import HTTPConnection
-from typing import TYPE_CHECKING
 
 from stretto.base import rpc_hooks
 from stretto.flows.exchange import FLOW_HEADER, TRACEPARENT, Exchange, key_of, new_flow
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from http.client import HTTPResponse
     from typing import Any

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from functools import wraps
 from inspect import iscoroutinefunction
-from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any, TypeVar
 
-F = TypeVar("F", bound="Callable[..., Any]")
+    F = TypeVar("F", bound=Callable[..., Any])
 
 _PACKAGE = __name__.rpartition(".")[0] + "."
 
@@ -38,7 +39,7 @@ def without_own_frames(function: F) -> F:
             _drop_own_frames(error)
             raise
 
-    return cast("F", run_async if iscoroutinefunction(function) else run)
+    return run_async if iscoroutinefunction(function) else run  # type: ignore[return-value]
 
 
 def _drop_own_frames(error: BaseException) -> None:

@@ -30,13 +30,13 @@ import threading
 from collections import deque
 from ctypes import c_uint64
 from multiprocessing.queues import JoinableQueue, Queue
-from typing import TYPE_CHECKING
 
 from stretto.base import rpc_hooks
 from stretto.base.rpc_hooks import ONE_WAY, RpcChannel, RpcMethod
 from stretto.flows.channel_key import nonce
 from stretto.flows.queues import lose, step
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from ctypes import Array

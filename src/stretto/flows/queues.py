@@ -23,13 +23,13 @@ import os
 from ctypes import c_uint64
 from multiprocessing.queues import SimpleQueue
 from multiprocessing.reduction import ForkingPickler
-from typing import TYPE_CHECKING
 
 from stretto.base import rpc_hooks
 from stretto.base.rpc_hooks import ONE_WAY, RpcChannel, RpcMethod
 from stretto.flows.channel_key import nonce
 from stretto.flows.messages import MessageFlows
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ctypes import Array
     from multiprocessing.connection import Connection

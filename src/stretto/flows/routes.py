@@ -19,18 +19,18 @@ from __future__ import annotations
 
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
 
 import stretto
 from stretto.client.track_event.task_track import current_task_track
 from stretto.flows.exchange import Exchange, no_flow, traced_method
 from stretto.flows.tracer import incoming
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextvars import Token
     from types import TracebackType
-    from typing import Self
+    from typing import Any, Self
 
 
 class RoutedExchange(Exchange):

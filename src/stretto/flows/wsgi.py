@@ -16,13 +16,13 @@ fields together with this piece.
 from __future__ import annotations
 
 from collections.abc import Sized
-from typing import TYPE_CHECKING
 
 from stretto.base import rpc_hooks
 from stretto.flows.exchange import FLOW_HEADER, TRACEPARENT, key_of, stamp
 from stretto.flows.own_frames import without_own_frames
 from stretto.flows.routes import server_end
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Self

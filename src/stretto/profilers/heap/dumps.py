@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import TYPE_CHECKING
 
 from stretto import _pyhooks
 from stretto.profilers.heap.heap_sequence import HeapSequence, Moment, coarse_now_ns
 from stretto.profilers.heap.stacks import HeapStacks
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import os
 from heapq import nlargest
-from typing import TYPE_CHECKING
 
 import stretto
 from stretto import _pyhooks
@@ -27,6 +26,7 @@ from stretto.protos.trace import (
     TrackEvent,
 )
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 

@@ -25,17 +25,54 @@ CLOCK_MONOTONIC_COARSE.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from collections import namedtuple
 
 from stretto._native import boottime_ns
 from stretto.base.clock import BOOTTIME
 from stretto.protos.trace import ProfilePacket, TracePacket
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Protocol
 
     from stretto import _native
     from stretto.protos.trace import InternedData
+
+    class Stacks(Protocol):
+        """The stacks that a packet sequence has defined."""
+
+        def number(self, stack: int, /) -> int:
+            """Return the number of a sampler's stack in the packets."""
+
+        def take(self) -> InternedData | None:
+            """Return what is new since the last call; None if nothing is."""
+
+    class SampledHeap(Protocol):
+        """A heap whose allocations are sampled.
+
+        Attributes:
+            name: Its name in the packets.
+            pid: The process.
+            start_ns: When the profile has begun; CLOCK_MONOTONIC_COARSE.
+            from_startup: Whether the profile has begun with the program; None if not known.
+        """
+
+        @property
+        def name(self) -> str: ...
+        @property
+        def pid(self) -> int: ...
+        @property
+        def start_ns(self) -> int: ...
+        @property
+        def from_startup(self) -> bool | None: ...
+
+        def rows(self, *, everything: bool) -> Sequence[Row]:
+            """Return the totals of the stacks that have changed since the last call; or of all."""
+
+        def new_stacks(self) -> Stacks:
+            """Return the stacks of a sequence that has defined none."""
+
 
 SAMPLES_PER_PACKET = 500
 
@@ -46,7 +83,10 @@ Row = tuple[int, int, int, int, int, int, int]
 """Stack, bytes allocated, bytes freed, samples of both, bytes and samples at the maximum."""
 
 
-class Moment(NamedTuple):
+_Moment = namedtuple("_Moment", ("coarse_ns", "stats"))  # noqa: PYI024 - loads no typing
+
+
+class Moment(_Moment):
     """What all packets of a dump have in common.
 
     Attributes:
@@ -54,6 +94,8 @@ class Moment(NamedTuple):
         stats: `interval` in bytes, `slower` (how often it has doubled), `live_full` and
             `out_of_memory` (samples that found no room).
     """
+
+    __slots__ = ()
 
     coarse_ns: int
     stats: dict[str, int]
@@ -67,42 +109,6 @@ class Moment(NamedTuple):
 def coarse_now_ns() -> int:
     """Return the time of a dump."""
     return time.clock_gettime_ns(_MONOTONIC_COARSE)
-
-
-class Stacks(Protocol):
-    """The stacks that a packet sequence has defined."""
-
-    def number(self, stack: int, /) -> int:
-        """Return the number of a sampler's stack in the packets."""
-
-    def take(self) -> InternedData | None:
-        """Return what is new since the last call; None if nothing is."""
-
-
-class SampledHeap(Protocol):
-    """A heap whose allocations are sampled.
-
-    Attributes:
-        name: Its name in the packets.
-        pid: The process.
-        start_ns: When the profile has begun; CLOCK_MONOTONIC_COARSE.
-        from_startup: Whether the profile has begun with the program; None if not known.
-    """
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def pid(self) -> int: ...
-    @property
-    def start_ns(self) -> int: ...
-    @property
-    def from_startup(self) -> bool | None: ...
-
-    def rows(self, *, everything: bool) -> Sequence[Row]:
-        """Return the totals of the stacks that have changed since the last call; or of all."""
-
-    def new_stacks(self) -> Stacks:
-        """Return the stacks of a sequence that has defined none."""
 
 
 class HeapSequence:

@@ -14,12 +14,12 @@ the sampler's number of the frame.
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
 
 from stretto import _pyhooks
 from stretto.profilers.sampling.interned_stacks import InternedStacks
 from stretto.profilers.sampling.objects import CodeName
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from stretto.protos.trace import InternedData
 

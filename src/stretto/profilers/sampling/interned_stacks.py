@@ -13,8 +13,8 @@ with those in memory; if it returns True, all numbers have to start again.
 
 from __future__ import annotations
 
+from collections import namedtuple
 from itertools import islice, pairwise
-from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from stretto.profilers.sampling.code_origin import (
     body_name,
@@ -27,10 +27,25 @@ from stretto.profilers.sampling.code_origin import (
 from stretto.profilers.sampling.objects import CodeName
 from stretto.protos.trace import Callstack, Frame, InternedData, InternedString, Mapping
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import Protocol
 
     from stretto.profilers.sampling.native_code import NativeFrame
+
+    class CodeReader(Protocol):
+        """Reads the names of code objects, by their addresses or other numbers."""
+
+        def code_name(self, address: int, /) -> CodeName: ...
+
+        def identity(self, address: int, /) -> bytes: ...
+
+    class FunctionReader(Protocol):
+        """Reads the names of C functions, by their addresses."""
+
+        def frame(self, address: int, /) -> NativeFrame: ...
+
 
 NATIVE = -1
 """The line of a C function (ST_NATIVE_LINE of native/probes/stack_table.h)."""
@@ -39,26 +54,17 @@ _MAX_CHECKED = 256
 """The most code objects that `is_stale` compares."""
 
 
-class CodeReader(Protocol):
-    """Reads the names of code objects, by their addresses or other numbers."""
-
-    def code_name(self, address: int, /) -> CodeName: ...
-
-    def identity(self, address: int, /) -> bytes: ...
+_FunctionKey = namedtuple("_FunctionKey", ("function", "filename", "line"), defaults=(0,))  # noqa: PYI024 - loads no typing
 
 
-class FunctionReader(Protocol):
-    """Reads the names of C functions, by their addresses."""
-
-    def frame(self, address: int, /) -> NativeFrame: ...
-
-
-class FunctionKey(NamedTuple):
+class FunctionKey(_FunctionKey):
     """The key of a function in the counts of a profile."""
+
+    __slots__ = ()
 
     function: str
     filename: str
-    line: int = 0
+    line: int
     """Its first line; 0 if it isn't known."""
 
 

@@ -7,10 +7,11 @@ bounded: a wrong value leads to a wrong text or an error, and to no other damage
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, NamedTuple
+from collections import namedtuple
 
 from stretto._native import read_process_memory
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from stretto.profilers.sampling.layout import Layout
 
@@ -25,13 +26,18 @@ _TYPE, _TYPE_NAME, _TYPE_BASE = 8, 24, 256
 _WIDTHS = {1: "latin-1", 2: "utf-16-le", 4: "utf-32-le"}
 
 
-class CodeName(NamedTuple):
+_CodeName = namedtuple("_CodeName", ("function", "filename", "first_line"), defaults=(0,))  # noqa: PYI024 - loads no typing
+
+
+class CodeName(_CodeName):
     """The name of a code object, and its file."""
+
+    __slots__ = ()
 
     function: str
     """The qualified name: `Shop.order`, `main.<locals>.inner`."""
     filename: str
-    first_line: int = 0
+    first_line: int
     """The line of its `def`; 0 if it isn't known."""
 
 
