@@ -162,6 +162,8 @@ static bool take_from_page(struct st_arbiter* a, uint32_t page,
                            uint16_t packets, struct st_chunk* out) {
   uint32_t bitmap = st_page_bitmap(&a->shm, page);
   if (bitmap == 0) {
+    if (a->sink->page_used)
+      a->sink->page_used(a->sink_self, page);
     st_page_try_partition(&a->shm, page, choose_layout(a));
     bitmap = st_page_bitmap(&a->shm, page);
   }

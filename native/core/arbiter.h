@@ -111,6 +111,9 @@ struct st_commit_sink {
    * function is NULL, the sink needs every chunk to be Complete. */
   bool (*chunk_unpatched)(void* self, const struct st_chunk* chunk,
                           uint32_t target_buffer);
+  /* Tells that writers are going to use an empty page.  May be NULL.  Called
+   * with the arbiter's mutex held. */
+  void (*page_used)(void* self, uint32_t page);
 };
 
 /* The loss marker: functions that mark the losses of ended writers in the trace

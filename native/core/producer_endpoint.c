@@ -35,6 +35,13 @@ void st_producer_endpoint_destroy(struct st_producer_endpoint* e) {
 void st_producer_endpoint_set_shm(struct st_producer_endpoint* e,
                                   const struct st_shm* shm) {
   e->shm = *shm;
+  atomic_store(&e->pages_used, shm->num_pages);
+}
+
+void st_producer_endpoint_set_own_shm(struct st_producer_endpoint* e,
+                                      const struct st_shm* shm) {
+  e->shm = *shm;
+  atomic_store(&e->pages_used, 0);
 }
 
 void st_producer_endpoint_allow_buffer(struct st_producer_endpoint* e,
@@ -215,7 +222,8 @@ void st_producer_endpoint_scrape(struct st_producer_endpoint* e,
   uint8_t* scratch = needed ? calloc(1, e->shm.page_size) : NULL;
   if (!scratch)
     return;
-  for (uint32_t page = 0; page < e->shm.num_pages; page++) {
+  uint32_t pages = atomic_load(&e->pages_used);
+  for (uint32_t page = 0; page < pages; page++) {
     uint32_t layout = st_bitmap_layout(st_page_bitmap(&e->shm, page));
     uint32_t chunks = st_layout_chunks(layout);
     for (uint32_t i = 0; i < chunks; i++) {
@@ -277,6 +285,13 @@ static void sink_unregister_writer(void* self, uint16_t writer_id) {
   st_producer_endpoint_unregister_writer(self, writer_id);
 }
 
+/* The arbiter's mutex is held, so no two threads store at the same time. */
+static void sink_page_used(void* self, uint32_t page) {
+  struct st_producer_endpoint* e = self;
+  if (page >= atomic_load_explicit(&e->pages_used, memory_order_relaxed))
+    atomic_store(&e->pages_used, page + 1);
+}
+
 static bool sink_congested(void* self, uint32_t target_buffer) {
   struct st_producer_endpoint* e = self;
   struct st_trace_buffer* buffer =
@@ -297,4 +312,5 @@ const struct st_commit_sink st_in_process_sink = {
     .register_writer = sink_register_writer,
     .unregister_writer = sink_unregister_writer,
     .congested = sink_congested,
+    .page_used = sink_page_used,
 };

@@ -50,6 +50,10 @@ struct st_producer_endpoint {
   /* The mapping of the shared memory.  Its num_pages is 0 until memory is
    * attached. */
   struct st_shm shm;
+  /* A scrape reads this number of pages.  In memory of this process the pages
+   * after them were never used, and to read one would cost a page fault.  Of the
+   * memory of another process it is not known: the number of all pages. */
+  _Atomic uint32_t pages_used;
   struct st_buffer_table* buffers;
 
   pthread_mutex_t mutex; /* This mutex guards the members below it. */
@@ -73,6 +77,10 @@ bool st_producer_endpoint_init(struct st_producer_endpoint* e,
 void st_producer_endpoint_destroy(struct st_producer_endpoint* e);
 void st_producer_endpoint_set_shm(struct st_producer_endpoint* e,
                                   const struct st_shm* shm);
+/* The same for memory that only an arbiter with the sink st_in_process_sink
+ * writes to. */
+void st_producer_endpoint_set_own_shm(struct st_producer_endpoint* e,
+                                      const struct st_shm* shm);
 void st_producer_endpoint_allow_buffer(struct st_producer_endpoint* e,
                                        uint16_t buffer, bool allow);
 /* Registers a writer for a buffer.  The writer may then write to no other

@@ -49,8 +49,11 @@ PyObject* st_exempt_since(PyObject* module, PyObject* first) {
  * instance, whose end may matter. */
 static bool is_definition(PyObject* o) {
   return PyFunction_Check(o) || PyMethod_Check(o) || PyCFunction_Check(o) ||
-         PyModule_Check(o) || PyType_Check(o) || PyCell_Check(o) ||
-         PyDict_CheckExact(o) || PyList_CheckExact(o) || PyTuple_CheckExact(o);
+         PyModule_Check(o) || PyType_Check(o) || PyCell_Check(o);
+}
+
+static bool is_container(PyObject* o) {
+  return PyDict_CheckExact(o) || PyList_CheckExact(o) || PyTuple_CheckExact(o);
 }
 
 static void make_immortal(PyObject* o) {
@@ -69,13 +72,13 @@ static void keep_code(PyObject* function) {
     make_immortal(PyTuple_GET_ITEM(code->co_consts, i));
 }
 
-PyObject* st_keep_exempt(PyObject* module, PyObject* unused) {
+PyObject* st_keep_exempt(PyObject* module, PyObject* containers) {
   (void)module;
-  (void)unused;
+  bool with_containers = PyObject_IsTrue(containers) > 0;
   PyGC_Head* header = _PyGCHead_NEXT(&exempt);
   for (; header && header != &exempt; header = _PyGCHead_NEXT(header)) {
     PyObject* o = (PyObject*)(header + 1);
-    if (is_definition(o))
+    if (is_definition(o) || (with_containers && is_container(o)))
       make_immortal(o);
     if (PyFunction_Check(o))
       keep_code(o);
@@ -91,9 +94,9 @@ PyObject* st_exempt_since(PyObject* module, PyObject* first) {
   Py_RETURN_FALSE;
 }
 
-PyObject* st_keep_exempt(PyObject* module, PyObject* unused) {
+PyObject* st_keep_exempt(PyObject* module, PyObject* containers) {
   (void)module;
-  (void)unused;
+  (void)containers;
   Py_RETURN_NONE;
 }
 

@@ -29,9 +29,12 @@
  * such lists. */
 PyObject* st_exempt_since(PyObject* module, PyObject* first);
 
-/* The Python function keep_exempt(): makes the functions, classes, modules and
- * containers immortal that are exempt now.  From CPython 3.12 on nothing counts
- * references to immortal objects, so a forked child that uses these objects
- * copies no page for it.  Other exempt objects can still be freed: what they
- * hold, such as a descriptor, may have to be closed. */
-PyObject* st_keep_exempt(PyObject* module, PyObject* unused);
+/* The Python function keep_exempt(containers): makes the functions, classes and
+ * modules immortal that are exempt now; with `containers` the dicts, lists and
+ * tuples, too.  From CPython 3.12 on nothing counts references to immortal
+ * objects.  So a forked child that uses them copies no page for it, and the end
+ * of the process frees none of them.  A container may hold what has to be freed,
+ * such as an open file: keep containers only if none does.  Other exempt objects
+ * can still be freed: what they hold, such as a descriptor, may have to be
+ * closed. */
+PyObject* st_keep_exempt(PyObject* module, PyObject* containers);

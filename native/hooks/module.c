@@ -346,9 +346,9 @@ static PyMethodDef kFunctions[] = {
     {"exempt_since", st_exempt_since, METH_O,
      "exempt_since(first)\n--\n\nExempt the objects created since `first` from "
      "garbage collections."},
-    {"keep_exempt", st_keep_exempt, METH_NOARGS,
-     "Make the functions, classes, modules and containers immortal that are "
-     "exempt now."},
+    {"keep_exempt", st_keep_exempt, METH_O,
+     "keep_exempt(containers)\n--\n\nMake the functions, classes and modules "
+     "immortal that are exempt now, and containers if asked to."},
     {NULL, NULL, 0, NULL}};
 
 static int module_exec(PyObject* module) {

@@ -1,5 +1,6 @@
 /* Tests of producer endpoints: requests, scraping, and the in-process sink. */
 #include <stdatomic.h>
+#include <sys/mman.h>
 
 #include "decoder.h"
 #include "fake_chunk.h"
@@ -453,15 +454,13 @@ static void chunks_inside_requests_are_copied(void) {
   tear_down();
 }
 
-enum { THREADS = 4, PACKETS = 20000 };
+enum { THREADS = 4, PACKETS = 20000, LONG_FIELD = 900, LONG_SIZE = 6000 };
 
 static struct st_arbiter arbiter;
 static _Atomic int running;
 
 /* Writes a nested message that is larger than two chunks.  Its size is sent as
  * a patch. */
-enum { LONG_FIELD = 900, LONG_SIZE = 6000 };
-
 static void write_long_packet(struct st_trace_writer* w, uint8_t fill) {
   uint8_t piece[LONG_SIZE / 10];
   memset(piece, fill, sizeof piece);
@@ -476,8 +475,8 @@ static void check_long_packet(const struct st_packet* packet) {
   struct st_decoder d;
   struct st_field field;
   st_decoder_init(&d, packet->data, packet->size);
-  while (st_decoder_next(&d, &field) && field.number != LONG_FIELD) {
-  }
+  while (st_decoder_next(&d, &field) && field.number != LONG_FIELD)
+    continue;
   CHECK_EQ(field.number, LONG_FIELD);
   CHECK_EQ(st_decoder_left(&d), 0);
   st_decoder_init(&d, field.data, field.size);
@@ -530,6 +529,7 @@ static void concurrent_writers_and_scrapes_lose_no_packet(void) {
   st_buffer_table_remove(f.table, BUFFER);
   f.buffer = ring(64 << 20);
   CHECK(st_buffer_table_add(f.table, BUFFER, f.buffer));
+  st_producer_endpoint_set_own_shm(&f.endpoint, &f.shm);
   CHECK(st_arbiter_init(&arbiter, &f.shm, &st_in_process_sink, &f.endpoint));
   pthread_t threads[THREADS];
   atomic_store(&running, THREADS);
@@ -554,6 +554,28 @@ static void concurrent_writers_and_scrapes_lose_no_packet(void) {
   tear_down();
 }
 
+/* The pages that were never used can't be read here. */
+static void scrape_of_own_memory_reads_only_used_pages(void) {
+  set_up();
+  st_producer_endpoint_set_own_shm(&f.endpoint, &f.shm);
+  CHECK(st_arbiter_init(&arbiter, &f.shm, &st_in_process_sink, &f.endpoint));
+  uint32_t chunk_id;
+  uint16_t writer = st_arbiter_add_writer(&arbiter, BUFFER, &chunk_id);
+  for (uint32_t i = 0; i < 2; i++, chunk_id++) {
+    struct st_chunk c =
+        st_arbiter_get_chunk(&arbiter, writer, chunk_id, 0, ST_DROP);
+    memcpy(c.begin + ST_CHUNK_HEADER_SIZE, "\1a\1b", 4);
+    atomic_store(&st_chunk_header(&c)->packets, 2);
+  }
+  CHECK_EQ(atomic_load(&f.endpoint.pages_used), 2);
+  CHECK(!mprotect(f.memory + 2 * PAGE, (PAGES - 2) * PAGE, PROT_NONE));
+  st_producer_endpoint_scrape(&f.endpoint, &(uint16_t){BUFFER}, 1);
+  CHECK(!mprotect(f.memory, PAGES * PAGE, PROT_READ | PROT_WRITE));
+  CHECK_EQ(stats_of(f.buffer).chunks_written, 2);
+  st_arbiter_destroy(&arbiter);
+  tear_down();
+}
+
 int main(void) {
   RUN(complete_chunks_are_moved);
   RUN(refused_chunk_is_freed);
@@ -567,6 +589,7 @@ int main(void) {
   RUN(entry_with_too_many_patches_is_discarded);
   RUN(malformed_requests_are_counted);
   RUN(chunks_in_flight_are_scraped);
+  RUN(scrape_of_own_memory_reads_only_used_pages);
   RUN(unregistered_writers_of_a_dead_producer_are_scraped);
   RUN(only_allowed_buffers_are_scraped);
   RUN(repeated_registrations_count_once);

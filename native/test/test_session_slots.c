@@ -82,7 +82,7 @@ static struct st_session new_session(uint16_t producer) {
   memset(owner->memory, 0, PAGE * PAGES);
   CHECK(st_shm_init(&shm, owner->memory, PAGE * PAGES, PAGE));
   CHECK(st_producer_endpoint_init(&owner->endpoint, producer, g_table));
-  st_producer_endpoint_set_shm(&owner->endpoint, &shm);
+  st_producer_endpoint_set_own_shm(&owner->endpoint, &shm);
   st_producer_endpoint_allow_buffer(&owner->endpoint, BUFFER, true);
   CHECK(st_arbiter_init(&owner->arbiter, &shm, &st_in_process_sink,
                         &owner->endpoint));

@@ -133,7 +133,7 @@ static void threads_of_two_sessions_lose_no_event_of_the_first(void) {
   table = st_buffer_table_create();
   CHECK(st_buffer_table_add(table, LASTING, ring(64 << 20)));
   CHECK(st_producer_endpoint_init(&endpoint, 1, table));
-  st_producer_endpoint_set_shm(&endpoint, &shm);
+  st_producer_endpoint_set_own_shm(&endpoint, &shm);
   st_producer_endpoint_allow_buffer(&endpoint, LASTING, true);
   CHECK(st_arbiter_init(&arbiter, &shm, &st_in_process_sink, &endpoint));
   struct st_readback* readback = st_readback_create(0);

@@ -246,11 +246,15 @@ def exempt_since(first: list[Any], /) -> bool:
         of CPython is free-threaded.
     """
 
-def keep_exempt() -> None:
-    """Make the functions, classes, modules and containers immortal that are exempt now.
+def keep_exempt(containers: bool, /) -> None:
+    """Make the functions, classes and modules immortal that are exempt now.
 
     From CPython 3.12 on nothing counts references to them, so their use in a forked child copies no
-    page. On free-threaded builds nothing is exempt.
+    page, and the end of the process frees none. On free-threaded builds nothing is exempt.
+
+    Args:
+        containers: Whether dicts, lists and tuples are made immortal, too. They keep what they
+            hold: an open file in one of them is never closed.
     """
 
 def watch_tasks(

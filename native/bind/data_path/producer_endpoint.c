@@ -82,7 +82,8 @@ static bool map(struct endpoint* self, int fd, size_t size, size_t page_size) {
   }
   if (!st_bind_map_shm(fd, size, page_size, &self->mapping))
     return false;
-  st_producer_endpoint_set_shm(&self->endpoint, &self->mapping);
+  (fd < 0 ? st_producer_endpoint_set_own_shm : st_producer_endpoint_set_shm)(
+      &self->endpoint, &self->mapping);
   return true;
 }
 

@@ -142,7 +142,10 @@ def load_in_process() -> None:
 def _exempt_since(first: list[dict[str, int]]) -> bool:
     from stretto import _pyhooks  # an import that collections needn't visit either
 
-    return _pyhooks.exempt_since(first)
+    exempt = _pyhooks.exempt_since(first)
+    # The end of the process need not free the functions and classes, one by one.
+    _pyhooks.keep_exempt(False)
+    return exempt
 
 
 def _make(makers: dict[str, Callable[[], T]], name: str) -> T:

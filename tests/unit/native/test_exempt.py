@@ -110,8 +110,8 @@ node.itself = None
 kept = [function, Other, function(), vars(sys.modules["__main__"])["function"]]
 is_freed = weakref.ref(node)
 assert _pyhooks.exempt_since(first)
-_pyhooks.keep_exempt()
-_pyhooks.keep_exempt()
+_pyhooks.keep_exempt(True)
+_pyhooks.keep_exempt(True)
 immortal = [function, Other, kept, function.__code__, function.__code__.co_consts[1]]
 counts = [sys.getrefcount(thing) for thing in immortal]
 more = 3 * immortal
@@ -120,4 +120,20 @@ if sys.version_info >= (3, 12):
 del node
 assert is_freed() is None
 assert function() == ("text 1", "text 2")
+""")
+
+
+def test_containers_are_freed_unless_asked_to_be_kept() -> None:
+    run("""
+import os, sys
+read, write = os.pipe()
+def function(): pass
+kept = [function, open(write, "w")]
+assert _pyhooks.exempt_since(first)
+_pyhooks.keep_exempt(False)
+del kept
+assert os.read(read, 1) == b""
+count = sys.getrefcount(function)
+more = [function, function]
+assert sys.version_info < (3, 12) or sys.getrefcount(function) == count
 """)

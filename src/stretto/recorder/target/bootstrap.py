@@ -65,7 +65,7 @@ def start(first: list[dict[str, int]]) -> None:
     from stretto import _native, _pyhooks
 
     _pyhooks.exempt_since(first)
-    _pyhooks.keep_exempt()
+    _pyhooks.keep_exempt(True)
     _free_spare_objects()
     connection: list[dict[str, int]] = gc.get_stats()
     _native.call_untraced(_connect)
