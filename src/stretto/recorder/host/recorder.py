@@ -328,13 +328,19 @@ class Recorder:
         # If a process is recorded, its failures concern only sub-interpreters: omit them.
         reasons += [(pid, lines) for pid, lines in failures.items() if pid not in followed]
         reasons += [(pid, [reason]) for pid, reason in self._recording.unrecorded.items()]
-        lines = [f"{pid}: {line}" for pid, lines in reasons for line in lines]
+        alone = len(followed) == 1
+        lines = [_of_process(pid, line, alone=alone) for pid, lines in reasons for line in lines]
         lines += self._descendants.not_followed(explained=failures)
         if not lines and not followed and self._native_heaps is None:
             lines.append("the program: it is no Python, and started none")
         if "my_code" in self._options.target:
             lines.append(f"left out: {NOT_OWN_CODE}")
         return lines
+
+
+def _of_process(pid: int, line: str, *, alone: bool) -> str:
+    """Name the process of a line; what a recording of one process leaves out needs no name."""
+    return line if alone and line.startswith("left out: ") else f"{pid}: {line}"
 
 
 def _raise_descriptor_limit() -> None:
