@@ -216,6 +216,8 @@ class DuckdbEngine:
         relation = self._session.run(sql)
         if relation is None:
             return RowsResult((), [])
+        if isinstance(relation, RowsResult):
+            return relation
         return DuckdbResult(
             relation, self._duckdb.Error, lambda message: self._session.explained(message, sql)
         )

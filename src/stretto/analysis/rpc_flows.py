@@ -18,7 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from stretto.analysis.trace_tables import import_trace, statistics
+from stretto.analysis.trace_tables import import_trace, is_empty, statistics
 from stretto.analysis.track_places import track_places
 
 if TYPE_CHECKING:
@@ -131,6 +131,17 @@ class RpcFlows:
     """The number of unreadable packets and events, and of places where bytes are missing."""
     places: dict[int, str] = field(default_factory=dict)
     """Names of tracks, by id: the process, and the thread or track."""
+    unread: list[str] = field(default_factory=list)
+    """A line if the trace is empty."""
+
+    @property
+    def lacks(self) -> str:
+        """The side that no message was recorded on, `server` or `client`; empty if both were."""
+        if not self.calls:
+            return ""
+        if not any(call.received or call.reply_sent for call in self.calls):
+            return "server"
+        return "" if any(call.sent or call.reply_received for call in self.calls) else "client"
 
 
 def read_rpc_flows(file: BinaryIO) -> RpcFlows:
@@ -148,7 +159,7 @@ def read_rpc_flows(file: BinaryIO) -> RpcFlows:
     sums = statistics(importer)
     damaged = sum(sums[name] for name in _LOSSES) + bool(sums["stretto_unread_bytes"])
     places = track_places(importer, {message.track for message in messages})
-    return RpcFlows(_calls(messages), damaged, places)
+    return RpcFlows(_calls(messages), damaged, places, is_empty(importer))
 
 
 def _message(

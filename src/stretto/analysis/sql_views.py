@@ -10,6 +10,7 @@ TABLES = {
     "slice": "_slice",
     "__intrinsic_track": "__intrinsic_track",
     "__intrinsic_args": "__intrinsic_args",
+    "stats": "_stats",
 }
 """Names of the importer's tables that a view replaces; other tables have their own name."""
 
@@ -67,15 +68,18 @@ create view cpu_track as
     from __intrinsic_track t join __intrinsic_args a on t.dimension_arg_set_id = a.arg_set_id
     where event_type = 'slice' and a.key = 'cpu';
 create view cpu_counter_track as
-    select c.*, a.int_value as cpu
+    select c.id, c.name, type, parent_id, source_arg_set_id, machine_id, unit, description,
+        a.int_value as cpu
     from counter_track c join __intrinsic_args a on c.dimension_arg_set_id = a.arg_set_id
     where a.key = 'cpu';
+create view _counter_track_owners as
+    select c.*, utid, upid from counter_track c join __intrinsic_track t using (id);
 create view thread_counter_track as
-    select c.*, t.utid from counter_track c join __intrinsic_track t using (id)
-    where t.utid is not null;
+    select id, name, type, parent_id, source_arg_set_id, machine_id, unit, description, utid
+    from _counter_track_owners where utid is not null;
 create view process_counter_track as
-    select c.*, t.upid from counter_track c join __intrinsic_track t using (id)
-    where t.upid is not null;
+    select id, name, type, parent_id, source_arg_set_id, machine_id, unit, description, upid
+    from _counter_track_owners where upid is not null;
 create view perf_session as
     select id, cmdline, id as perf_session_id from __intrinsic_perf_session;
 create view perf_counter_track as
@@ -86,6 +90,7 @@ create view perf_counter_track as
     join __intrinsic_args p on c.dimension_arg_set_id = p.arg_set_id and p.key = 'cpu'
     join __intrinsic_args b on c.source_arg_set_id = b.arg_set_id and b.key = 'is_timebase'
     where c.type = 'perf_cpu_counter';
+create view stats as select *, '' as description from _stats;
 create view counters as
     select c.*, t.name, t.counter_unit as unit
     from counter c join __intrinsic_track t on c.track_id = t.id order by c.ts;

@@ -34,6 +34,9 @@ UNREAD = {
 }
 """What the importer left out, by statistic."""
 
+EMPTY = "the whole trace: it is empty"
+"""The damage of a trace without a byte."""
+
 _DAMAGE = (
     "stretto_cut_off",
     "stretto_unread_bytes",
@@ -144,7 +147,7 @@ def statistics(importer: _native.TraceImporter) -> dict[str, int]:
 def is_empty(importer: _native.TraceImporter) -> list[str]:
     """Return a line that says so if the trace is empty, else none."""
     sizes = [row["int_value"] for row in table_rows(importer, "metadata") if row["name"] == _SIZE]
-    return [] if any(sizes) else ["the whole trace: it is empty"]
+    return [] if any(sizes) else [EMPTY]
 
 
 def damage(importer: _native.TraceImporter) -> list[str]:

@@ -48,6 +48,7 @@ by name.
 
 Tables: slice, thread_track, process_track, track, counter, counter_track, counters, thread,
 process, args, flow, android_logs, clock_snapshot, metadata, stats, trace_bounds. Times are ns.
+"show tables" lists all, "describe slice" the columns of one, "show modules" the modules.
 """
 
 

@@ -104,7 +104,7 @@ select * from slice s join f(s.id)
         ("attach 'x.db' as x", "line 1, column 1: attach is not available: a query has no files"),
         (
             "create table a(b); create view c as select b from a; drop table a; select nme",
-            "line 1, column 75: there is no column nme. Did you mean name",
+            "line 1, column 75: there is no column nme.",
         ),
         ("-- nothing", "there is no statement"),
         (

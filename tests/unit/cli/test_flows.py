@@ -202,10 +202,31 @@ def test_full_disk_is_reported(trace):
 
 def test_report_of_a_trace_without_rpc_messages_contains_a_note(capsys, tmp_path):
     (tmp_path / "empty").write_bytes(b"")
-    text = output(capsys, str(tmp_path / "empty"))
-    assert "No RPC messages" in text
-    assert "None." in text
-    assert output(capsys, str(tmp_path / "empty"), "--format", "csv") == ""
+    assert command.run([str(tmp_path / "empty")]) == 0
+    printed = capsys.readouterr()
+    assert "No RPC messages are in this trace.\n`stretto record --flows app.py`" in printed.out
+    assert "None." in printed.out
+    assert "empty': unread: the whole trace: it is empty." in printed.err
+    assert command.run([str(tmp_path / "empty"), "--format", "csv"]) == 0
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert "No RPC messages are in this trace.\n`stretto record --flows app.py`" in printed.err
+
+
+@pytest.mark.parametrize(
+    ("ends", "lacking"),
+    [
+        ([("send", "request"), ("receive", "reply")], "server"),
+        ([("receive", "request"), ("send", "reply")], "client"),
+        ([("send", "request"), ("receive", "request")], ""),
+    ],
+)
+def test_side_without_messages_is_named(capsys, tmp_path, ends, lacking):
+    events = [(time, role, kind, "Ask", 9) for time, (role, kind) in enumerate(ends)]
+    (tmp_path / "trace").write_bytes(message_packets(*events))
+    text = output(capsys, str(tmp_path / "trace"))
+    assert ("is recorded in this trace" in text) == bool(lacking)
+    assert f"No {lacking} is recorded in this trace" in text or not lacking
 
 
 def test_unreadable_packets_are_counted_in_the_output(capsys, tmp_path):

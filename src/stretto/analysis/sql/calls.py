@@ -35,6 +35,18 @@ _JSON = frozenset(
     "json_group_object json_insert json_object json_patch json_pretty json_quote json_remove "
     "json_replace json_set json_type json_valid json_each json_tree jsonb jsonb_extract".split()
 )
+_COUNTS = {
+    "extract_arg": 2,
+    "last_non_null": 1,
+    "likely": 1,
+    "percentile": 2,
+    "regexp": 2,
+    "regexp_extract": 2,
+    "total": 1,
+    "unlikely": 1,
+    "value_at_max_ts": 2,
+}
+"""The numbers of arguments of functions that sqlglot doesn't know, and that are rewritten."""
 OWN_FUNCTIONS = _ABSENT | _REFUSED | _JSON | {"mod"}
 """Functions that sqlglot must not take for those of its own: they have another meaning."""
 
@@ -73,6 +85,8 @@ def rewrite_call(node: exp.Expr, catalog: Catalog) -> exp.Expr:
     if name in _REFUSED or name in _JSON:
         raise refused(f"the function {name}")
     arguments = list(node.iter_expressions()) if not call_name(node) else node.expressions
+    if len(arguments) != _COUNTS.get(name, len(arguments)):
+        raise QueryError(f"{name} has {_COUNTS[name]} arguments, not {len(arguments)}")
     if name == "extract_arg":
         return _extract_arg(arguments, catalog)
     if name in _RENAMED:
@@ -82,8 +96,6 @@ def rewrite_call(node: exp.Expr, catalog: Catalog) -> exp.Expr:
 
 
 def _extract_arg(arguments: list[exp.Expr], catalog: Catalog) -> exp.Expr:
-    if len(arguments) != 2:
-        raise QueryError(f"extract_arg has 2 arguments, not {len(arguments)}")
     key = arguments[1]
     macro = catalog.arg_macro(key.name) if key.is_string else "_arg_text"
     return call(macro, *[argument.copy() for argument in arguments])
@@ -203,8 +215,6 @@ def _joined(node: exp.Expr, arguments: list[exp.Expr]) -> exp.Expr:
 
 
 def _regexp(_: exp.Expr, arguments: list[exp.Expr]) -> exp.Expr:
-    if len(arguments) != 2:
-        raise QueryError(f"regexp has 2 arguments, not {len(arguments)}")
     pattern, value = arguments
     return exp.Cast(
         this=call("regexp_matches", text(value), text(pattern)), to=exp.DataType.build("bigint")

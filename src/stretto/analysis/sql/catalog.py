@@ -10,6 +10,9 @@ if TYPE_CHECKING:
     from stretto.analysis.sql.macros import Macro
 
 
+_TYPES = {"VARCHAR": "TEXT", "DOUBLE": "REAL", "BLOB": "BLOB"}
+
+
 class Function(NamedTuple):
     """A function of `create perfetto function`; its arguments are `$x` in the body."""
 
@@ -56,19 +59,28 @@ class Catalog:
         ).fetchall()
         return {name for (name,) in rows}
 
+    def columns_of(self, table: str) -> list[tuple[str, str]]:
+        """Return the names of a table's columns, and their types as those of SQLite."""
+        found = self._connection.sql(f'select * from "{table}" limit 0')
+        return [
+            (name, _TYPES.get(str(kind), "INTEGER"))
+            for name, kind in zip(found.columns, found.types, strict=True)
+        ]
+
+    def is_text(self, text: str, tables: Collection[str]) -> bool:
+        """Return whether a text is the name in a row of these tables, or that of an argument."""
+        named = [table for table in tables if "name" in self.columns([table])]
+        queries = [f'select 1 from "{table}" where cast(name as varchar) = $1' for table in named]
+        queries.append("select 1 from __intrinsic_args where key = $1 or flat_key = $1")
+        found = " union all ".join(queries)
+        return bool(self._connection.execute(f"{found} limit 1", [text]).fetchall())
+
     def types(self, select: str) -> list[str] | None:
         """Return the types of the columns of a select of DuckDB; None if it can't be bound."""
         try:
             return [str(kind) for kind in self._connection.sql(select).types]
         except self._error:
             return None
-
-    def function_names(self) -> set[str]:
-        """Return the names of PerfettoSQL's functions and of those that were created."""
-        rows = self._connection.execute(
-            "select distinct function_name from duckdb_functions() where not internal"
-        ).fetchall()
-        return {name for (name,) in rows if not name.startswith("_")} | set(self.functions)
 
     def arg_macro(self, key: str) -> str:
         """Return the macro that extracts an argument; it depends on the types of its values."""

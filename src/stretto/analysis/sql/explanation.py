@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from stretto.analysis.sql.advice import advice
 from stretto.analysis.sql.errors import SQLITE, located, missing_name
 from stretto.analysis.sql.tokens import tokenize
-from stretto.base.nearest_name import nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
+    from stretto.analysis.sql.advice import Names
     from stretto.analysis.sql.errors import QueryError
+    from stretto.analysis.sql.tokens import Token
 
 _QUOTES = "\"'`[]"
 _NEAR = re.compile(r'near "([^"]+)"')
@@ -31,28 +31,33 @@ _MACRO = re.compile(r"^Macro _?(\w+)\(\) .*", re.DOTALL)
 _FILES = re.compile(r"file system operations are disabled|disabled (?:by|through) configuration")
 
 
-def explained(
-    message: str, text: str, known: Callable[[str], Iterable[str]], start: int
-) -> QueryError:
+def explained(message: str, text: str, names: Names, start: int) -> QueryError:
     """Return an engine's message as an error that shows the position in the user's text.
 
     Args:
         message: The message.
         text: The user's text.
-        known: Returns the names of all tables, columns or functions.
+        names: What the engine knows.
         start: The position of the statement, as an index of the text.
     """
-    problem, shown = _plain(message), _complained_word(message)
     missing = missing_name(message)
+    kind, shown = missing or ("", _complained_word(message))
+    tokens = tokenize(text)
+    at = _place(tokens, shown.strip(_QUOTES).lower(), start)
+    problem = _plain(message)
     if missing is not None:
-        kind, shown = missing
-        others = {name for name in known(kind) if name.lower() != shown.lower()}
-        problem = f"there is no {kind} {shown}.{nearest(shown, others)}"
-    name = shown.strip(_QUOTES).lower()
-    for token in tokenize(text) if name else ():
-        if token.start >= start and token.text.strip(_QUOTES).lower() == name:
-            return located(problem, text, token.start)
-    return located(problem, text, start)
+        problem = f"there is no {kind} {shown}.{advice(names, kind, shown, tokens, at)}"
+    return located(problem, text, tokens[at].start if at else start)
+
+
+def _place(tokens: list[Token], name: str, start: int) -> int:
+    """Return the index of the name's first token in the statement; 0 if there is none."""
+    found = (
+        at
+        for at, token in enumerate(tokens)
+        if name and token.start >= start and token.text.strip(_QUOTES).lower() == name
+    )
+    return next(found, 0)
 
 
 def _plain(message: str) -> str:

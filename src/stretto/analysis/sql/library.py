@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING
@@ -14,6 +15,12 @@ if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
 _SUFFIX = ".sql"
+_CREATED = re.compile(
+    r"^create\s+(?:or\s+replace\s+)?perfetto\s+(?:table|view|function|macro)\s+(\w+)",
+    re.IGNORECASE | re.MULTILINE,
+)
+LISTING = "`show modules` lists all"
+"""How a user finds the modules."""
 
 
 def _walk(folder: Traversable, prefix: str) -> dict[str, str]:
@@ -31,6 +38,19 @@ def _own() -> dict[str, str]:
     return _walk(files("stretto.analysis.sql").joinpath("library"), "")
 
 
+@cache
+def _defining() -> dict[str, str]:
+    return {
+        name.lower(): module for module, text in _own().items() for name in _CREATED.findall(text)
+    }
+
+
+def inclusion_of(name: str) -> str:
+    """Return a sentence with the module that defines a table, function or macro; else nothing."""
+    module = _defining().get(name.lower())
+    return f" Write first: include perfetto module {module};" if module else ""
+
+
 class Library:
     """The modules that a session can include, and those that it has included."""
 
@@ -43,6 +63,10 @@ class Library:
         self._texts.update(texts)
         self._included -= texts.keys()
 
+    def names(self) -> list[str]:
+        """Return the names of all modules."""
+        return sorted(self._texts)
+
     def include(self, pattern: str) -> Iterator[str]:
         """Yield the SQL of the modules that match `a.b`, `a.*` or `*`, each one only once.
 
@@ -51,7 +75,8 @@ class Library:
         """
         names = self._matching(pattern)
         if not names:
-            raise QueryError(f"there is no module {pattern}.{nearest(pattern, self._texts)}")
+            advice = f"{nearest(pattern, self._texts)} {LISTING}"
+            raise QueryError(f"there is no module {pattern}.{advice}")
         for name in names:
             if name not in self._included:
                 self._included.add(name)

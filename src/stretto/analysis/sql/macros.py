@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from stretto.analysis.sql.errors import located
+from stretto.analysis.sql.library import inclusion_of
 from stretto.analysis.sql.list_macros import LIST_MACROS
 from stretto.analysis.sql.tokens import Token, closing, source, split, tokenize
 from stretto.base.nearest_name import nearest
@@ -75,7 +76,8 @@ def _call(
         return expand(LIST_MACROS[name](arguments), macros, depth + 1)
     macro = macros.get(name)
     if macro is None:
-        problem = f"there is no macro {name}!.{nearest(name, macros)}"
+        advice = inclusion_of(name) or nearest(name, macros)
+        problem = f"there is no macro {name}!.{advice}"
         raise located(problem, text, tokens[i].start)
     if not macro.parameters and arguments == [""]:
         arguments = []

@@ -59,12 +59,33 @@ def unknown_quoted_names(tree: exp.Expr, catalog: Catalog) -> None:
     ]
     if not quoted:
         return
-    known = catalog.columns({table.name.lower() for table in tree.find_all(exp.Table)})
-    known |= {alias.alias.lower() for alias in tree.find_all(exp.Alias)}
-    known |= {c.name.lower() for alias in tree.find_all(exp.TableAlias) for c in alias.columns}
+    known = _names_of_columns(tree, catalog)
     for column in quoted:
         if column.name.lower() not in known:
             text: exp.Expr = exp.Literal.string(column.name)
             if isinstance(column.parent, exp.Select) and column.arg_key == "expressions":
                 text = exp.alias_(text, f'"{column.name}"', quoted=True)
             column.replace(text)
+
+
+def _names_of_columns(tree: exp.Expr, catalog: Catalog) -> set[str]:
+    """Return the names of columns of the tables and results in a statement, in lower case."""
+    known = catalog.columns({table.name.lower() for table in tree.find_all(exp.Table)})
+    known |= {alias.alias.lower() for alias in tree.find_all(exp.Alias)}
+    return known | {
+        column.name.lower() for alias in tree.find_all(exp.TableAlias) for column in alias.columns
+    }
+
+
+def unknown_column(tree: exp.Expr, catalog: Catalog) -> str | None:
+    """Return a column that no table and no result has; None if there is none, or a table hides it.
+
+    DuckDB says only that it doesn't know the type, where a macro has the column.
+    """
+    tables = {table.name.lower() for table in tree.find_all(exp.Table)}
+    tables -= {part.alias.lower() for part in tree.find_all(exp.CTE)}
+    if not tables <= {name.lower() for name in catalog.tables()}:
+        return None
+    known = _names_of_columns(tree, catalog)
+    columns = (c.this for c in tree.find_all(exp.Column) if isinstance(c.this, exp.Identifier))
+    return next((c.name for c in columns if not c.quoted and c.name.lower() not in known), None)

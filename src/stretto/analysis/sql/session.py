@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from stretto.analysis.sql import inspection
+from stretto.analysis.sql.advice import FUNCTIONS, Names
 from stretto.analysis.sql.catalog import Catalog, Function
 from stretto.analysis.sql.errors import QueryError, located
 from stretto.analysis.sql.explanation import explained
 from stretto.analysis.sql.library import Library
 from stretto.analysis.sql.macros import Macro, expand
+from stretto.analysis.sql.names import unknown_column
 from stretto.analysis.sql.recursion import RecursiveFunctions, calls_itself
-from stretto.analysis.sql.rewriter import rewrite
+from stretto.analysis.sql.rewriter import parse, rewrite
 from stretto.analysis.sql.runtime import RUNTIME
 from stretto.analysis.sql.span_join import span_join
 from stretto.analysis.sql.statements import Statement, statements
@@ -52,12 +56,15 @@ class Session:
         self._library = Library()
         self._indexes: set[tuple[str, str]] = set()
         self.catalog = Catalog(connection, error)
+        self._schema = inspection.Schema(
+            self.catalog.tables, self.catalog.columns_of, self._library.names
+        )
         self._recursive = RecursiveFunctions(connection, self.catalog)
         connection.execute(RUNTIME)
         self.run("include perfetto module prelude")
 
     def run(self, text: str) -> Any:
-        """Run statements; return the relation of the last one, or None if it has no result.
+        """Run statements; return the relation or rows of the last one, or None without a result.
 
         Raises:
             QueryError: A statement is wrong, or can't be executed.
@@ -85,23 +92,45 @@ class Session:
             start: The position of the statement; None if it is the last one.
         """
         message = _IN_FUNCTION.sub("", message).partition("\n\nStack Trace")[0]
+        all_statements = list(statements(text))
         if start is None:
-            start = list(statements(text))[-1].start
-        return explained(message, text, lambda kind: self._known(kind, text), start)
+            start = all_statements[-1].start
+        if any(sign in message for sign in _MACRO_ERRORS):
+            statement = next(each for each in all_statements if each.start == start)
+            message = self._unknown_column(statement) or message
+        words = {token.text.lower() for token in tokenize(text) if token.kind == "word"}
+        tables = words.intersection(name.lower() for name in self.catalog.tables())
+        names = Names(
+            lambda kind: self._known(kind, tables),
+            lambda name: self.catalog.is_text(name, tables),
+        )
+        return explained(message, text, names, start)
 
-    def _known(self, kind: str, text: str) -> Iterable[str]:
+    def _unknown_column(self, statement: Statement) -> str:
+        """Return DuckDB's message about a column that is unknown; empty if there is none."""
+        with suppress(QueryError):
+            tree = parse(expand(statement.text, self.catalog.macros), self.catalog.functions)
+            name = unknown_column(tree, self.catalog)
+            return f'Referenced column "{name}" not found' if name else ""
+        return ""
+
+    def _known(self, kind: str, tables: set[str]) -> Iterable[str]:
         if kind == "table":
             return self.catalog.tables()
         if kind == "function":
-            return self.catalog.function_names()
-        words = {token.text.lower() for token in tokenize(text) if token.kind == "word"}
-        return self.catalog.columns(words)
+            return {*FUNCTIONS, *self.catalog.functions}
+        return self.catalog.columns(tables)
 
     def _execute(self, statement: Statement) -> Any:
-        kind = statement.kind
         self._recursive.forget_values()
         if self._prepare(statement.text):
             self.catalog.forget_args()
+        if statement.kind in inspection.KINDS:
+            return inspection.inspect(statement.kind, statement.name, self._schema)
+        return self._execute_sql(statement)
+
+    def _execute_sql(self, statement: Statement) -> Any:
+        kind = statement.kind
         if kind == "include":
             return self._include(statement.name)
         if kind == "macro":

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from stretto.analysis.sql.errors import located
+from stretto.analysis.sql.inspection import FORMS, inspection
 from stretto.analysis.sql.tokens import Token, closing, source, split, tokenize
 from stretto.base.nearest_name import nearest
 
@@ -17,7 +18,7 @@ class Statement(NamedTuple):
 
     Attributes:
         kind: `table`, `view`, `function`, `table function`, `macro`, `index`, `drop index`,
-            `include`, `span join` or, for plain SQL, `sql`.
+            `include`, `span join`, one of `inspection.py:KINDS` or, for plain SQL, `sql`.
         text: The SQL; of PerfettoSQL's own statements only the part after `as` or `using`.
         start: Its position in the user's text.
         name: The name of what is created or included; for `index` the name of the table.
@@ -64,7 +65,7 @@ _LEGACY = {
 
 _ORDINARY = frozenset(
     "select with values from table create drop alter insert replace update delete explain "
-    "analyze pragma show describe summarize pivot unpivot".split()
+    "analyze pragma describe summarize pivot unpivot".split()
 )
 """The first words of ordinary statements."""
 _REFUSED = frozenset(
@@ -83,6 +84,10 @@ class _Reader:
         self._next = 0
 
     def statement(self) -> Statement:
+        shown = inspection([token.text for token in self._tokens])
+        if shown is not None:
+            kind, table = shown
+            return Statement(kind, table, self._tokens[-1].start, table)
         if self._accept("include"):
             self._expect("perfetto")
             self._expect("module")
@@ -111,8 +116,12 @@ class _Reader:
         word = first.text.lower()
         if word in _REFUSED:
             self._fail(f"{word} is not available: a query has no files, settings or transactions")
+        if word in ("show", "."):
+            self._fail(f"there is no such command; these show what there is: {FORMS}")
         if first.kind == "word" and word not in _ORDINARY:
-            self._fail(f"no statement begins with {first.text}.{nearest(word, _ORDINARY)}")
+            self._fail(
+                f"no statement begins with {first.text}.{nearest(word, [*_ORDINARY, 'show'])}"
+            )
 
     def _ordinary(self) -> list[Token]:
         """Return the tokens without `without rowid`, which only says how rows are stored."""

@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from stretto.analysis import raw_tables
 from stretto.analysis.query_result import RowsResult
+from stretto.analysis.sql import inspection
+from stretto.analysis.sql.advice import FUNCTIONS, Names
 from stretto.analysis.sql.errors import QueryError, located
 from stretto.analysis.sql.explanation import explained
 from stretto.analysis.sql.library import Library
 from stretto.analysis.sql.macros import Macro, expand
 from stretto.analysis.sql.span_join import span_join
 from stretto.analysis.sql.statements import Statement, statements
+from stretto.analysis.sql.tokens import tokenize
 from stretto.analysis.sql_views import TABLES
 from stretto.analysis.sqlite.functions import TraceFunctions, add_functions
 from stretto.analysis.sqlite.table_functions import replace_table_functions
@@ -66,6 +69,9 @@ class SqliteEngine:
         self._trace_functions = TraceFunctions(importer, self._bounds)
         self._trace_functions.add_to(self._connection)
         self._library = Library()
+        self._schema = inspection.Schema(
+            self._public_tables, self._typed_columns, self._library.names
+        )
         self._macros: dict[str, Macro] = {}
         self._functions: dict[str, Statement] = {}
         self._scalars: set[str] = set()
@@ -82,7 +88,7 @@ class SqliteEngine:
             try:
                 result = self._execute(statement)
             except sqlite3.Error as error:
-                raise explained(str(error), sql, self._known, statement.start) from error
+                raise explained(str(error), sql, self._names_of(sql), statement.start) from error
             except QueryError as error:
                 if str(error).startswith("line "):
                     raise
@@ -101,6 +107,8 @@ class SqliteEngine:
 
     def _execute(self, statement: Statement) -> RowsResult:
         kind = statement.kind
+        if kind in inspection.KINDS:
+            return inspection.inspect(kind, statement.name, self._schema)
         if kind == "include":
             self._include(statement.name)
         elif kind == "macro":
@@ -220,20 +228,46 @@ class SqliteEngine:
         for text in self._library.include(pattern):
             self.query(text)
 
-    def _known(self, kind: str) -> Iterable[str]:
-        """Return the names of all tables, columns or functions."""
-        if kind == "function":
-            return {*self._scalars, *self._functions, *self._names("pragma_function_list")}
-        tables = {*self._names("sqlite_schema"), *self._tables}
-        public = {name for name in tables if not name.startswith("_")}
-        if kind == "table":
-            return public
-        copied = [name for name in public if name not in self._tables]
-        found: set[str] = set()
-        for name in copied:
+    def _names_of(self, sql: str) -> Names:
+        words = {token.text.lower() for token in tokenize(sql) if token.kind == "word"}
+        columns: dict[str, list[str]] = {}
+        for table in self._public_tables():
             with contextlib.suppress(sqlite3.Error):  # a view of a table that is gone
-                found.update(self._columns_of(name))
-        return found
+                columns |= {table: self._columns_of(table)} if table.lower() in words else {}
+        named = [table for table, found in columns.items() if "name" in found]
+        return Names(
+            lambda kind: self._known(kind, columns.values()),
+            lambda text: self._is_text(text, named),
+        )
+
+    def _known(self, kind: str, columns: Iterable[list[str]]) -> Iterable[str]:
+        """Return the names of all functions, of all tables, or of the columns of some tables."""
+        if kind == "function":
+            return {*FUNCTIONS, *self._scalars, *self._functions}
+        if kind == "table":
+            return self._public_tables()
+        return {name for names in columns for name in names}
+
+    def _public_tables(self) -> list[str]:
+        tables = {*self._names("sqlite_schema"), *self._tables}
+        return [name for name in tables if not name.startswith(("_", "sqlite_"))]
+
+    def _typed_columns(self, table: str) -> list[tuple[str, str]]:
+        """Return a table's columns with the type of the first value, or no type without one."""
+        first = 'select typeof("{0}") from "{1}" where "{0}" is not null limit 1'
+        return [
+            (
+                name,
+                "".join(row[0].upper() for row in self._run(first.format(name, table)).fetchall()),
+            )
+            for name in self._columns_of(table)
+        ]
+
+    def _is_text(self, text: str, tables: Iterable[str]) -> bool:
+        """Return whether a text is the name in a row of these tables, or that of an argument."""
+        queries = ["select 1 from __intrinsic_args where key = :text or flat_key = :text"]
+        queries += [f'select 1 from "{table}" where name = :text' for table in tables]
+        return bool(self._run(" union all ".join(queries) + " limit 1", {"text": text}).fetchall())
 
     def _names(self, table: str) -> set[str]:
         return {name for (name,) in self._connection.execute(f"select name from {table}")}

@@ -21,7 +21,7 @@ from stretto.analysis.export.exporters import FORMATS as EXPORTS
 from stretto.analysis.export.exporters import format_of_export
 from stretto.analysis.packet_stream import PacketStream
 from stretto.base.errors import CommandError, ConfigError, DecodeError
-from stretto.cli.convert.exporting import PARQUET, export_trace
+from stretto.cli.convert.exporting import PARQUET, export_trace, nothing_in
 from stretto.cli.convert.input_file import open_input
 from stretto.cli.convert.progress import Progress
 from stretto.cli.output_file import STANDARD, open_output
@@ -134,6 +134,8 @@ def run(arguments: Sequence[str]) -> int:
     if target in EXPORTS or target == PARQUET:
         return export_trace(given, target)
     with open_input(given.source) as file:
+        if not file.start:
+            raise nothing_in(given.source)
         source = _source_format(given, file)
         if source == target:
             raise CommandError(

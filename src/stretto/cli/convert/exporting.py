@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stretto.analysis.export.exporters import BINARY, export
-from stretto.analysis.trace_tables import UNREAD, import_trace, statistics
+from stretto.analysis.trace_tables import EMPTY, UNREAD, import_trace, is_empty, statistics
 from stretto.base.errors import CommandError
 from stretto.cli.output_file import STANDARD, open_output
 from stretto.cli.trace_reading import reading
@@ -32,6 +32,8 @@ def export_trace(given: argparse.Namespace, target: str) -> int:
             _write_tables(given.source, given.target)
             return 0
         importer = import_trace(given.source)
+    if is_empty(importer):
+        raise nothing_in(given.source)
     status = None if given.source == STANDARD else os.stat(given.source)
     with open_output("convert", given.target, binary=target in BINARY, source=status) as out:
         for part in export(importer, target, Path(given.source).name):
@@ -39,6 +41,11 @@ def export_trace(given: argparse.Namespace, target: str) -> int:
     if not given.quiet:
         _print_left_out(importer)
     return 0
+
+
+def nothing_in(path: str) -> CommandError:
+    """Return the error of an input without a byte."""
+    return CommandError(f"convert: {path!r} is empty: there is nothing to convert.")
 
 
 def _write_tables(source: str, target: str) -> None:
@@ -49,6 +56,8 @@ def _write_tables(source: str, target: str) -> None:
     if folder.exists():
         raise CommandError(f"convert: {target!r} exists: name a new folder.", 2)
     with TraceProcessor(source) as trace:
+        if EMPTY in trace.damage:
+            raise nothing_in(source)
         folder.mkdir()
         for table in TABLES:
             trace.query(f"select * from {table}").parquet(folder / f"{table}.parquet")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 from stretto.analysis.open_packets import open_trace
@@ -10,6 +11,7 @@ from stretto.analysis.rpc_summary import select_calls
 from stretto.base.errors import CommandError
 from stretto.cli.flows.report import (
     METHODS,
+    NO_MESSAGES,
     SLOWEST,
     UNMATCHED,
     as_csv,
@@ -19,7 +21,7 @@ from stretto.cli.flows.report import (
     remarks,
     rows,
 )
-from stretto.cli.trace_reading import reading
+from stretto.cli.trace_reading import reading, warn_of_damage
 from stretto.cli.verb_parser import VerbParser
 
 if TYPE_CHECKING:
@@ -98,6 +100,9 @@ def run(arguments: Sequence[str]) -> int:
     """
     given = _parse(arguments)
     flows = _read(given.trace)
+    warn_of_damage("flows", given.trace, flows.unread)
+    if not flows.calls and given.format != "table" and sys.stderr is not None:
+        print(f"stretto: flows: {NO_MESSAGES}", file=sys.stderr)
     calls = _selected(flows, given.method)
     wanted = [given.report] if given.report else [METHODS, SLOWEST, UNMATCHED]
     reports = {report: rows(report, flows, calls) for report in wanted}

@@ -19,8 +19,13 @@ if TYPE_CHECKING:
     Row = Mapping[str, str | int | None]
 
 METHODS, SLOWEST, UNMATCHED = "methods", "slowest", "unmatched"
+HOW_TO_RECORD = (
+    "`stretto record --flows app.py` records the messages of a program and of those that it\n"
+    "starts; `stretto.flows.install()` in a program does the same. docs/flows.md describes both."
+)
+NO_MESSAGES = f"No RPC messages are in this trace.\n{HOW_TO_RECORD}"
 _EMPTY = {
-    METHODS: "No RPC messages (slices with the arguments `role` and `method`).",
+    METHODS: NO_MESSAGES,
     SLOWEST: "No calls with both ends.",
     UNMATCHED: "None.",
 }
@@ -129,6 +134,11 @@ def printable(text: str) -> str:
 
 def remarks(flows: RpcFlows) -> Iterator[str]:
     """Yield notes for the user about messages and calls with wrong or missing times."""
+    if flows.lacks:
+        yield (
+            f"No {flows.lacks} is recorded in this trace: no message has both ends, and so no "
+            f"latency. Record clients and\nservers in one trace. {HOW_TO_RECORD}"
+        )
     loose = sum(call.is_loose for call in flows.calls)
     if loose:
         yield (

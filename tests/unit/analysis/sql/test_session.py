@@ -247,6 +247,7 @@ def test_function_gives_the_value_of_perfetto(
 
 
 ERRORS = [
+    ("select percentile(dur) from slice", "percentile has 2 arguments, not 1"),
     ("select nme\nfrom slice", "line 1, column 8: there is no column nme. Did you mean name"),
     ("select name\nfrom slise", "line 2, column 6: there is no table slise. Did you mean slice"),
     ("select ancestr(1)", "there is no function ancestr"),

@@ -201,10 +201,23 @@ def test_fxt_file_of_garbage_does_not_replace_existing_output(ending: str, folde
     assert (folder / f"out.{ending}").read_bytes() == b"good"
 
 
-def test_empty_trace_is_converted(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("name", ["out.json", "out.fxt", "out.jsonl", "out.collapsed"])
+def test_empty_input_is_refused(
+    folder: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     (folder / "empty.pftrace").touch()
-    assert main(["convert", "empty.pftrace", "out.json"]) == 0
-    assert "an empty trace in out.json" in capsys.readouterr().out
+    assert main(["convert", "empty.pftrace", name]) == 1
+    error = "stretto: convert: 'empty.pftrace' is empty: there is nothing to convert.\n"
+    assert capsys.readouterr().err == error
+    assert not (folder / name).exists()
+
+
+def test_trace_without_events_is_converted(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "bare.pftrace").write_bytes(b"\x0a\x02\x50\x01")  # A packet with a sequence's id.
+    assert main(["convert", "bare.pftrace", "out.fxt"]) == 0
+    assert "an empty trace in out.fxt" in capsys.readouterr().out
 
 
 def test_traces_compressed_by_gzip_are_converted(

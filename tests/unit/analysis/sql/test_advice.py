@@ -1,0 +1,176 @@
+"""Errors of unknown names say what to write instead, and statements show what there is.
+
+Both engines give the same advice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.util import find_spec
+
+import pytest
+
+import stretto
+from stretto.analysis import QueryError, TraceProcessor
+from stretto.analysis.sql.advice import FUNCTIONS
+from stretto.analysis.trace_processor import ENGINES, SQLITE
+from tests.support.recorded_events import record
+
+pytestmark = pytest.mark.skipif(not stretto.available(), reason="nothing is recorded here")
+
+category = stretto.Category("test.advice")
+
+
+@pytest.fixture(scope="module")
+def trace() -> bytes:
+    with record() as recorded, category.slice("handle", size=3):
+        category.instant("inside.it")
+    return bytes(recorded.trace)
+
+
+@pytest.fixture(scope="module", params=ENGINES)
+def processor(request: pytest.FixtureRequest, trace: bytes) -> Iterator[TraceProcessor]:
+    if request.param != SQLITE and not (find_spec("duckdb") and find_spec("sqlglot")):
+        pytest.skip("no DuckDB")
+    with TraceProcessor(trace, engine=request.param) as made:
+        yield made
+
+
+def complaint_about(processor: TraceProcessor, sql: str) -> str:
+    """Return the error of a statement; empty if it has none."""
+    try:
+        processor.query(sql)
+    except QueryError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("sql", "complaint"),
+    [
+        (
+            "select * from thread_slice",
+            "no table thread_slice. Write first: include perfetto module slices.with_context;\n",
+        ),
+        ("select * from sliec", "there is no table sliec. Did you mean slice"),
+        (
+            "select time_to_ms(dur) from slice",
+            "no function time_to_ms. Write first: include perfetto module time.conversion;\n",
+        ),
+        (
+            "select * from graph_next_sibling!(slice)",
+            "no macro graph_next_sibling!. Write first: include perfetto module graphs.search;\n",
+        ),
+        (
+            "select 1 from slice where name = handle",
+            "column 34: there is no column handle. Text needs single quotes: 'handle'.\n",
+        ),
+        (
+            "select 1 from slice where name = unheard",
+            "there is no column unheard. Text needs single quotes: 'unheard'.\n",
+        ),
+        (
+            "select 1 from slice where name like handle",
+            "column 37: there is no column handle. Text needs single quotes: 'handle'.\n",
+        ),
+        (
+            "select 1 from slice where name in (other, handle)",
+            "there is no column other. Text needs single quotes: 'other'.\n",
+        ),
+        ("select 1 from slice where inside.it = name", " Text needs single quotes: 'inside.it'.\n"),
+        (
+            "select extract_arg(arg_set_id, debug.other) from slice",
+            " Text needs single quotes: 'debug.other'.\n",
+        ),
+        ("select * from slice s where s.name = s.nam", "no column nam. Did you mean name?\n"),
+        ("select nam || 'x' from slice", "column 8: there is no column nam. Did you mean name?\n"),
+        ("select dur > handel from slice", "there is no column handel.\n"),
+        ("select percentil(dur, 95) from slice", "no function percentil. Did you mean percentile"),
+        (
+            "include perfetto module slices.contxt",
+            "no module slices.contxt. Did you mean slices.with_context or",
+        ),
+        (
+            "include perfetto module android.startup",
+            "there is no module android.startup. `show modules` lists all\n",
+        ),
+        ("select * from perfetto_table_info('slice')", " Write: describe TABLE\n"),
+        ("describe slise", "line 1, column 10: there is no table slise. Did you mean slice"),
+        (".mode csv", "no such command; these show what there is: show tables, show modules,"),
+        ("show engines", "no such command; these show what there is: show tables, show modules,"),
+    ],
+)
+def test_error_says_what_to_write(processor: TraceProcessor, sql: str, complaint: str) -> None:
+    assert complaint in complaint_about(processor, sql)
+
+
+def test_suggested_functions_exist(processor: TraceProcessor) -> None:
+    for name in FUNCTIONS:
+        assert "there is no function" not in complaint_about(
+            processor, f"select {name}(1, 2, 3, 4, 5, 6, 7, 8, 9) from slice"
+        ), name
+
+
+@pytest.mark.parametrize("sql", ["show tables", "SHOW TABLES;", ".tables", "pragma table_list"])
+def test_tables_are_listed(processor: TraceProcessor, sql: str) -> None:
+    result = processor.query(sql)
+    names = [name for (name,) in result.fetchall()]
+    assert result.columns == ("name",)
+    assert {"slice", "args", "thread_track", "ftrace_event"} <= set(names)
+    assert names == sorted(names)
+    assert not any(name.startswith("_") for name in names)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "describe thread",
+        "desc thread",
+        ".schema thread",
+        "show columns from thread",
+        "describe 'thread'",
+    ],
+)
+def test_columns_of_a_table_are_listed(processor: TraceProcessor, sql: str) -> None:
+    result = processor.query(sql)
+    assert result.columns == ("name", "type")
+    rows = result.fetchall()
+    assert ("utid", "INTEGER") in rows
+    assert ("name", "TEXT") in rows
+
+
+def test_columns_of_all_tables_are_listed(processor: TraceProcessor) -> None:
+    rows = processor.query(".schema").fetchall()
+    assert ("slice", "dur", "INTEGER") in rows
+    assert ("thread", "name", "TEXT") in rows
+
+
+def test_table_info_has_the_columns_of_sqlite(processor: TraceProcessor) -> None:
+    result = processor.query("pragma table_info(slice)")
+    assert result.columns == ("cid", "name", "type", "notnull", "dflt_value", "pk")
+    assert result.fetchall()[1] == (1, "ts", "INTEGER", 0, None, 0)
+
+
+def test_modules_are_listed(processor: TraceProcessor) -> None:
+    names = [name for (name,) in processor.query("show modules").fetchall()]
+    assert {"slices.with_context", "time.conversion"} <= set(names)
+
+
+def test_table_of_packets_that_are_not_imported_has_a_reason(trace: bytes) -> None:
+    unknown = b"\x0a\x03\xca\x03\x00"  # A packet with a GraphicsFrameEvent.
+    with (
+        TraceProcessor(trace + unknown, engine=SQLITE) as processor,
+        pytest.raises(QueryError, match=r"no table frame_slice\. The trace has packets that"),
+    ):
+        processor.query("select * from frame_slice")
+
+
+def test_counter_tracks_of_owners_have_the_columns_of_perfetto(processor: TraceProcessor) -> None:
+    for table, owner in (("thread", "utid"), ("process", "upid"), ("cpu", "cpu")):
+        columns = processor.query(f"select * from {table}_counter_track").columns
+        common = ("id", "name", "type", "parent_id", "source_arg_set_id", "machine_id")
+        assert columns == (*common, "unit", "description", owner)
+
+
+def test_statistics_have_a_description(processor: TraceProcessor) -> None:
+    assert processor.query("select distinct description from stats").fetchall() == [("",)]
