@@ -5,7 +5,7 @@
 #include "core/fields.h"
 #include "ftrace_events.h"
 #include "importer.h"
-#include "syscall_names.h"
+#include "syscalls.h"
 
 enum {
   TRACING_MARK_WRITE = 80,
@@ -26,32 +26,11 @@ enum {
   KPROBE_INSTANT = 3,
 };
 
-enum st_architecture st_architecture_of(const uint8_t* name, size_t size) {
-  static const char* const kNames[] = {[ST_ARCH_X86_64] = "x86_64",
-                                       [ST_ARCH_ARM64] = "aarch64",
-                                       [ST_ARCH_X86] = "i686"};
-  for (uint32_t i = ST_ARCH_UNKNOWN + 1; i < sizeof kNames / sizeof *kNames;
-       i++) {
-    if (size == strlen(kNames[i]) && memcmp(name, kNames[i], size) == 0)
-      return i;
-  }
-  return ST_ARCH_UNKNOWN;
-}
-
 /* Returns the name of a system call: `sys_` and its number if it is unknown. */
 static st_string call_name(struct st_importer* m, uint32_t number) {
-  static const struct {
-    const char* const* names;
-    size_t count;
-  } kTables[] = {
-      [ST_ARCH_X86_64] = {kX86_64Calls,
-                          sizeof kX86_64Calls / sizeof *kX86_64Calls},
-      [ST_ARCH_ARM64] = {kArm64Calls, sizeof kArm64Calls / sizeof *kArm64Calls},
-      [ST_ARCH_X86] = {kX86Calls, sizeof kX86Calls / sizeof *kX86Calls}};
-  uint32_t architecture = m->machine->kinds.architecture;
-  if (number < kTables[architecture].count &&
-      kTables[architecture].names[number])
-    return st_intern(&m->storage, kTables[architecture].names[number]);
+  const char* name = st_call_name(m->machine->kinds.architecture, number);
+  if (name)
+    return st_intern(&m->storage, name);
   return st_kernel_text(m, "sys_%u", number);
 }
 

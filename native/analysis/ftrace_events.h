@@ -13,6 +13,7 @@
 
 #include "args.h"
 #include "messages.h"
+#include "syscalls.h"
 #include "tracks.h"
 
 struct st_importer;
@@ -62,15 +63,6 @@ struct st_kernel_kinds {
   } counts;
 };
 
-enum st_architecture {
-  ST_ARCH_UNKNOWN,
-  ST_ARCH_X86_64,
-  ST_ARCH_ARM64,
-  ST_ARCH_X86,
-};
-
-/* Returns the architecture that the kernel's `machine` names. */
-enum st_architecture st_architecture_of(const uint8_t* name, size_t size);
 /* Parses an event.  Returns false if its kind is not known. */
 bool st_parse_kernel_event(struct st_importer* m,
                            const struct st_kernel_event* e);

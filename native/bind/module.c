@@ -42,7 +42,7 @@
       X(own_tracks), X(thread_renames), X(flow), X(task_track), X(misuse),     \
       X(event_options), X(category_events), X(emit), X(slice), X(category),    \
       X(event_template), X(instance_functions), X(track_event_capsule),        \
-      X(flow_ids), X(message_hook), X(importer), X(machine_file),              \
+      X(flow_ids), X(message_hook), X(importer), X(syscalls), X(machine_file), \
       X(process_reader), X(ftrace_reader), X(perf_sampler), X(python_sampler), \
       X(symbols), X(native_stack)
 

@@ -46,7 +46,7 @@ static void add_plain(struct st_ftrace_bundle* b,
                       const struct st_ftrace_event* event,
                       const struct st_ftrace_record* r) {
   if (!event->descriptor || describe(b, event, st_ftrace_event_id(r)))
-    st_ftrace_append_event(b->root, event, r);
+    st_ftrace_append_event(b->root, &b->addresses, event, r);
 }
 
 /* --- compact events */
@@ -183,6 +183,7 @@ void st_ftrace_bundle_init(struct st_ftrace_bundle* b,
                            const struct st_ftrace_table* table) {
   memset(b, 0, sizeof *b);
   b->table = table;
+  b->addresses.max = ST_FTRACE_MAX_ADDRESSES;
   for (int i = 0; i < ST_COMPACT_COLUMNS; i++)
     st_packed_init(&b->columns[i]);
 }
@@ -190,6 +191,7 @@ void st_ftrace_bundle_init(struct st_ftrace_bundle* b,
 void st_ftrace_bundle_free(struct st_ftrace_bundle* b) {
   for (int i = 0; i < ST_COMPACT_COLUMNS; i++)
     st_packed_free(&b->columns[i]);
+  st_address_numbers_clear(&b->addresses);
 }
 
 void st_ftrace_bundle_begin(struct st_ftrace_bundle* b, uint32_t cpu,
@@ -200,6 +202,7 @@ void st_ftrace_bundle_begin(struct st_ftrace_bundle* b, uint32_t cpu,
   b->switch_time = b->waking_time = 0;
   b->name_count = b->generic_count = b->error_count = 0;
   memset(b->slots, 0, sizeof b->slots);
+  st_address_numbers_clear(&b->addresses);
   st_message_append_varint(root, BUNDLE(CPU), cpu);
   if (lost_events)
     st_message_append_varint(root, BUNDLE(LOST_EVENTS), 1);
@@ -233,10 +236,12 @@ void st_ftrace_bundle_add_page(struct st_ftrace_bundle* b, const uint8_t* data,
     uint16_t id = st_ftrace_event_id(&r);
     const struct st_ftrace_event* event =
         id < b->table->count ? &b->table->events[id] : NULL;
-    if (!event || event->form == ST_FTRACE_LEFT_OUT)
+    if (!event || event->form == ST_FTRACE_LEFT_OUT ||
+        (event->form == ST_FTRACE_PRINT &&
+         !st_ftrace_is_allowed(b->table, event, &r)))
       continue;
     b->last_time = r.time;
-    if (event->form == ST_FTRACE_PLAIN)
+    if (event->form == ST_FTRACE_PLAIN || event->form == ST_FTRACE_PRINT)
       add_plain(b, event, &r);
     else if (!add_compact(b, event, &r))
       st_ftrace_bundle_add_error(b, page_time, ST_FTRACE_SHORT_COMPACT);

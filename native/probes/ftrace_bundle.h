@@ -28,6 +28,7 @@ enum {
   ST_FTRACE_MAX_NAMES = 4096,
   ST_FTRACE_NAME_SLOTS = 256,
   ST_FTRACE_MAX_GENERIC = 64,
+  ST_FTRACE_MAX_ADDRESSES = 1 << 14,
   ST_FTRACE_MAX_PARSE_ERRORS = 16,
 };
 
@@ -64,6 +65,8 @@ struct st_ftrace_bundle {
    * room, further generic events are left out. */
   uint16_t generic[ST_FTRACE_MAX_GENERIC];
   uint32_t generic_count;
+  /* The kernel's addresses in the events of this bundle. */
+  struct st_address_numbers addresses;
   uint32_t error_count;
   /* Parse errors since the bundle was initialised: a set of bits 1 << status. */
   uint32_t errors;

@@ -11,7 +11,9 @@
 #pragma once
 
 #include "core/message.h"
+#include "probes/address_numbers.h"
 #include "probes/ftrace_page.h"
+#include "probes/print_filter.h"
 
 enum { ST_COMM_SIZE = 16 };
 
@@ -31,6 +33,9 @@ enum st_ftrace_kind {
   ST_FTRACE_U64_ARRAY,
   /* A device number in the kernel's form, with 20 bits for the minor number. */
   ST_FTRACE_DEVICE,
+  /* An address of the kernel.  Its number in the bundle is written, so that
+   * the trace does not tell where the kernel is. */
+  ST_FTRACE_ADDRESS,
   ST_FTRACE_KINDS
 };
 
@@ -40,6 +45,10 @@ struct st_ftrace_field {
   uint32_t number;
   uint16_t offset, size;
   uint8_t kind;
+  /* If not NULL, the field is a message of its own, GenericFtraceEvent.Field,
+   * which begins with these bytes. */
+  const uint8_t* label;
+  size_t label_size;
 };
 
 enum st_ftrace_form {
@@ -48,7 +57,10 @@ enum st_ftrace_form {
   /* Has the fields prev_state, next_pid, next_prio and next_comm. */
   ST_FTRACE_COMPACT_SWITCH,
   /* Has the fields pid, target_cpu, prio and comm. */
-  ST_FTRACE_COMPACT_WAKING
+  ST_FTRACE_COMPACT_WAKING,
+  /* A plain event whose last field is the text that the table's filter must
+   * allow. */
+  ST_FTRACE_PRINT
 };
 
 struct st_ftrace_event {
@@ -61,12 +73,16 @@ struct st_ftrace_event {
    * own; else NULL. */
   const uint8_t* descriptor;
   size_t descriptor_size;
+  /* The message of the event begins with these bytes; may be NULL. */
+  const uint8_t* prefix;
+  size_t prefix_size;
 };
 
 /* The events by their ids. */
 struct st_ftrace_table {
   struct st_ftrace_event* events;
   size_t count;
+  struct st_print_filter print_filter;
 };
 
 /* Returns whether the kinds and sizes of an event's fields are valid.  A
@@ -97,7 +113,14 @@ static inline int64_t st_ftrace_signed(const uint8_t* p, size_t size) {
   return (int64_t)(st_ftrace_unsigned(p, size) << shift) >> shift;
 }
 
-/* Appends an event to a message FtraceEventBundle. */
+/* Appends an event to a message FtraceEventBundle.  Its addresses are added to
+ * those of the bundle. */
 void st_ftrace_append_event(struct st_message* bundle,
+                            struct st_address_numbers* addresses,
                             const struct st_ftrace_event* event,
                             const struct st_ftrace_record* record);
+/* Returns whether the table's filter allows an event of the form
+ * ST_FTRACE_PRINT. */
+bool st_ftrace_is_allowed(const struct st_ftrace_table* table,
+                          const struct st_ftrace_event* event,
+                          const struct st_ftrace_record* record);

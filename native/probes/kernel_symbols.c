@@ -6,7 +6,13 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { FIRST_BYTES = 1 << 23, MAX_BYTES = 1 << 28 };
+enum {
+  FIRST_BYTES = 1 << 23,
+  MAX_BYTES = 1 << 28,
+  /* An address this far behind the start of a function is not in it, but data
+   * or a module without a symbol there. */
+  MAX_FUNCTION = 1 << 20
+};
 
 static const char* hexadecimal(const char* at, const char* end,
                                uint64_t* value) {
@@ -33,7 +39,7 @@ static void add_line(struct st_symbol_table* t, char* line, char* end) {
   char* name = line + (at + 3 - line);
   char* tab = memchr(name, '\t', (size_t)(end - name));
   *(tab ? tab : end) = 0;
-  st_symbol_table_add(t, address, 0, (size_t)(name - t->text));
+  st_symbol_table_add(t, address, MAX_FUNCTION, (size_t)(name - t->text));
 }
 
 void st_kernel_symbols_parse(struct st_symbol_table* t, char* text,

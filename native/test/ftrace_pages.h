@@ -1,6 +1,7 @@
-/* Builds pages of the kernel's ring buffer.  Defines a table of four events, by
- * id: 7 is plain, with fields of all kinds; 8 is sched_switch; 9 is
- * sched_waking; 10 is generic. */
+/* Builds pages of the kernel's ring buffer.  Defines a table of events, by id: 7
+ * is plain, with fields of nearly all kinds; 8 is sched_switch; 9 is
+ * sched_waking; 10 is generic; 11 has addresses; 12 is generic in the old form;
+ * 13 is a text, which may not begin with "no". */
 #pragma once
 
 #include "check.h"
@@ -49,21 +50,45 @@ static inline void page_end(struct page_builder* p, uint64_t flags) {
 }
 
 static const struct st_ftrace_field kAllKinds[] = {
-    {1, 8, 4, ST_FTRACE_SIGNED},      {2, 8, 4, ST_FTRACE_UNSIGNED},
-    {3, 12, 8, ST_FTRACE_CHARS},      {4, 20, 4, ST_FTRACE_LOC_STRING},
-    {5, 20, 4, ST_FTRACE_LOC_BYTES},  {6, 24, 4, ST_FTRACE_DEVICE},
-    {7, 28, 16, ST_FTRACE_U64_ARRAY}, {8, 44, 0, ST_FTRACE_REST}};
-static const struct st_ftrace_field kSwitch[] = {{0, 8, 8, ST_FTRACE_SIGNED},
-                                                 {0, 16, 4, ST_FTRACE_SIGNED},
-                                                 {0, 20, 4, ST_FTRACE_SIGNED},
-                                                 {0, 24, 16, ST_FTRACE_CHARS}};
-static const struct st_ftrace_field kWaking[] = {{0, 8, 4, ST_FTRACE_SIGNED},
-                                                 {0, 12, 4, ST_FTRACE_SIGNED},
-                                                 {0, 16, 4, ST_FTRACE_SIGNED},
-                                                 {0, 20, 16, ST_FTRACE_CHARS}};
+    {1, 8, 4, ST_FTRACE_SIGNED, NULL, 0},
+    {2, 8, 4, ST_FTRACE_UNSIGNED, NULL, 0},
+    {3, 12, 8, ST_FTRACE_CHARS, NULL, 0},
+    {4, 20, 4, ST_FTRACE_LOC_STRING, NULL, 0},
+    {5, 20, 4, ST_FTRACE_LOC_BYTES, NULL, 0},
+    {6, 24, 4, ST_FTRACE_DEVICE, NULL, 0},
+    {7, 28, 16, ST_FTRACE_U64_ARRAY, NULL, 0},
+    {8, 44, 0, ST_FTRACE_REST, NULL, 0}};
+static const struct st_ftrace_field kSwitch[] = {
+    {0, 8, 8, ST_FTRACE_SIGNED, NULL, 0},
+    {0, 16, 4, ST_FTRACE_SIGNED, NULL, 0},
+    {0, 20, 4, ST_FTRACE_SIGNED, NULL, 0},
+    {0, 24, 16, ST_FTRACE_CHARS, NULL, 0}};
+static const struct st_ftrace_field kWaking[] = {
+    {0, 8, 4, ST_FTRACE_SIGNED, NULL, 0},
+    {0, 12, 4, ST_FTRACE_SIGNED, NULL, 0},
+    {0, 16, 4, ST_FTRACE_SIGNED, NULL, 0},
+    {0, 20, 16, ST_FTRACE_CHARS, NULL, 0}};
+/* The fields of a work item: what it calls, and its own address. */
+static const struct st_ftrace_field kAddresses[] = {
+    {1, 8, 8, ST_FTRACE_ADDRESS, NULL, 0},
+    {2, 16, 8, ST_FTRACE_ADDRESS, NULL, 0}};
+static const struct st_ftrace_field kLabelled[] = {
+    {5, 8, 4, ST_FTRACE_UNSIGNED, (const uint8_t*)"\n\1a", 3},
+    {3, 12, 4, ST_FTRACE_CHARS, (const uint8_t*)"\n\1b", 3}};
+static const struct st_ftrace_field kText[] = {
+    {2, 8, 0, ST_FTRACE_REST, NULL, 0}};
 static struct st_ftrace_event test_events[] = {
-    [7] = {20, ST_FTRACE_PLAIN, 8, kAllKinds, NULL, 0},
-    [8] = {0, ST_FTRACE_COMPACT_SWITCH, 4, kSwitch, NULL, 0},
-    [9] = {0, ST_FTRACE_COMPACT_WAKING, 4, kWaking, NULL, 0},
-    [10] = {65536, ST_FTRACE_PLAIN, 1, kAllKinds, (const uint8_t*)"d", 1}};
-static const struct st_ftrace_table kTestTable = {test_events, 11};
+    [7] = {20, ST_FTRACE_PLAIN, 8, kAllKinds, NULL, 0, NULL, 0},
+    [8] = {0, ST_FTRACE_COMPACT_SWITCH, 4, kSwitch, NULL, 0, NULL, 0},
+    [9] = {0, ST_FTRACE_COMPACT_WAKING, 4, kWaking, NULL, 0, NULL, 0},
+    [10] = {65536, ST_FTRACE_PLAIN, 1, kAllKinds, (const uint8_t*)"d", 1, NULL,
+            0},
+    [11] = {60, ST_FTRACE_PLAIN, 2, kAddresses, NULL, 0, NULL, 0},
+    [12] = {327, ST_FTRACE_PLAIN, 2, kLabelled, NULL, 0,
+            (const uint8_t*)"\n\1n", 3},
+    [13] = {3, ST_FTRACE_PRINT, 1, kText, NULL, 0, NULL, 0}};
+static const struct st_print_rule kTestRules[] = {
+    {NULL, (const uint8_t*)"no", 0, 2, false}};
+static const struct st_ftrace_table kTestTable = {test_events,
+                                                  14,
+                                                  {kTestRules, 1}};

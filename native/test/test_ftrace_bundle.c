@@ -174,10 +174,10 @@ static void numbers_of_all_sizes_are_written(void) {
 /* Six numbers of ten bytes don't fit an event with lengths of one byte. */
 static void long_event_is_written_too(void) {
   static const struct st_ftrace_field kNumbers[] = {
-      {1, 8, 96, ST_FTRACE_U64_ARRAY}};
+      {1, 8, 96, ST_FTRACE_U64_ARRAY, NULL, 0}};
   static struct st_ftrace_event events[] = {
-      {20, ST_FTRACE_PLAIN, 1, kNumbers, NULL, 0}};
-  static const struct st_ftrace_table table = {events, 1};
+      {20, ST_FTRACE_PLAIN, 1, kNumbers, NULL, 0, NULL, 0}};
+  static const struct st_ftrace_table table = {events, 1, {NULL, 0}};
   uint64_t fields[12];
   for (int i = 0; i < 12; i++)
     fields[i] = UINT64_MAX - (uint64_t)i;
@@ -231,9 +231,46 @@ static void generic_event_is_described_once_in_a_bundle(void) {
          "2{1:1000 2:1 65536:'\x08\x03'}");
 }
 
+static void addresses_are_numbered_in_a_bundle(void) {
+  static const uint64_t kFields[] = {0xffffffff81000010, 0xffff888000000000};
+  begin();
+  page_event(&page, 0, 11, 1, kFields, sizeof kFields);
+  page_event(&page, 0, 11, 1, &kFields[1], sizeof *kFields);
+  page_end(&page, 0);
+  st_ftrace_bundle_add_page(&bundle, page.data, TEST_PAGE);
+  CHECK_EQ(bundle.addresses.entries.size, 2);
+  CHECK(bundle.addresses.entries.data[0].address == kFields[0]);
+  CHECK(bundle.addresses.entries.data[1].address == kFields[1]);
+  st_ftrace_bundle_end(&bundle);
+  output_is(1 << 2,
+            "1:3 10:900 2{1:1000 2:1 60:'\x08\x01\x10\x02'} "
+            "2{1:1000 2:1 60:'\x08\x02'}");
+  st_ftrace_bundle_begin(&bundle, 3, false, 900, output_begin());
+  CHECK_EQ(bundle.addresses.entries.size, 0);
+  st_ftrace_bundle_end(&bundle);
+  st_ftrace_bundle_free(&bundle);
+}
+
+static void generic_event_of_the_old_form_has_named_fields(void) {
+  begin();
+  page_event(&page, 0, 12, 1, "\5\0\0\0xy\0\0", 8);
+  expect(1 << 2,
+         "1:3 10:900 2{1:1000 2:1 327:'\n\1n\x12\5\n\1a(\5"
+         "\x12\7\n\1b\x1a\2xy'}");
+}
+
+static void texts_are_filtered(void) {
+  begin();
+  page_event(&page, 0, 13, 1, "yes", 4);
+  page_event(&page, 9, 13, 1, "no", 4);
+  expect(1 << 2, "1:3 10:900 2{1:1000 2:1 3:'\x12\3yes'}");
+  CHECK_EQ(bundle.last_time, 1000);
+}
+
 static void events_with_invalid_fields_are_refused(void) {
-  struct st_ftrace_field odd = {1, 8, 3, ST_FTRACE_SIGNED};
-  struct st_ftrace_event event = {1, ST_FTRACE_PLAIN, 1, &odd, NULL, 0};
+  struct st_ftrace_field odd = {1, 8, 3, ST_FTRACE_SIGNED, NULL, 0};
+  struct st_ftrace_event event = {1, ST_FTRACE_PLAIN, 1, &odd, NULL, 0, NULL,
+                                  0};
   CHECK(!st_ftrace_event_is_valid(&event));
   odd.kind = ST_FTRACE_KINDS;
   odd.size = 4;
@@ -242,7 +279,9 @@ static void events_with_invalid_fields_are_refused(void) {
   CHECK(st_ftrace_event_is_valid(&event));
   event.form = ST_FTRACE_COMPACT_SWITCH;
   CHECK(!st_ftrace_event_is_valid(&event));
-  for (int id = 7; id < 11; id++)
+  event.form = ST_FTRACE_PRINT;
+  CHECK(!st_ftrace_event_is_valid(&event));
+  for (int id = 7; id < 14; id++)
     CHECK(st_ftrace_event_is_valid(&test_events[id]));
 }
 
@@ -257,6 +296,9 @@ int main(void) {
   RUN(short_compact_events_are_errors);
   RUN(damaged_pages_are_errors_and_keep_earlier_events);
   RUN(generic_event_is_described_once_in_a_bundle);
+  RUN(addresses_are_numbered_in_a_bundle);
+  RUN(generic_event_of_the_old_form_has_named_fields);
+  RUN(texts_are_filtered);
   RUN(events_with_invalid_fields_are_refused);
   return 0;
 }

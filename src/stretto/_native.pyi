@@ -994,6 +994,13 @@ def join_slices(reply: bytes | bytearray | memoryview, start: int) -> tuple[byte
     Returns trace bytes, and the position of the first field that isn't such a slice.
     """
 
+def syscall_names(machine: str, /) -> list[str | None]:
+    """Return the names of system calls by number, like `sys_read`; None where none is known.
+
+    Args:
+        machine: The architecture, as uname() names it. The list is empty for unknown ones.
+    """
+
 class TraceImporter:
     """Reads a trace, of TracePackets or Chrome's JSON, into tables with Perfetto's columns.
 
@@ -1219,14 +1226,20 @@ class FtraceReader:
     """Reads events of the kernel from `trace_pipe_raw`, and converts them.
 
     Args:
-        events: Each event is (id, number, form, fields, descriptor):
+        events: Each event is (id, number, form, fields, descriptor, prefix):
             `id`: its id in the format file.
             `number`: the number of its field in FtraceEvent.
-            `form`: 1; for events of CompactSched 2 (sched_switch) or 3 (sched_waking).
-            `fields`: (number, offset, size, kind) of each field (native/probes/ftrace_bundle.h).
+            `form`: 1; for events of CompactSched 2 (sched_switch) or 3 (sched_waking); for
+                ftrace/print with `print_rules` 4.
+            `fields`: (number, offset, size, kind, label) of each field
+                (native/probes/ftrace_event.h). With a label, the field is a
+                GenericFtraceEvent.Field that begins with it; else it is None.
             `descriptor`: the GenericEventDescriptor if FtraceEvent has no such event, else None.
+            `prefix`: the first bytes of the event's message, or None.
         page_size: The size of a page of the ring buffer, in bytes.
         cpu_count: One more than the highest number of a CPU.
+        print_rules: (type, prefix, allow) of each rule for the texts of ftrace/print
+            (native/probes/print_filter.h).
 
     Raises:
         ValueError: An event can't be converted in this way.
@@ -1235,12 +1248,21 @@ class FtraceReader:
     def __new__(
         cls,
         events: tuple[
-            tuple[int, int, int, tuple[tuple[int, int, int, int], ...], bytes | None], ...
+            tuple[
+                int,
+                int,
+                int,
+                tuple[tuple[int, int, int, int, bytes | None], ...],
+                bytes | None,
+                bytes | None,
+            ],
+            ...,
         ],
         page_size: int,
         cpu_count: int,
+        print_rules: tuple[tuple[bytes | None, bytes, bool], ...] = (),
     ) -> Self: ...
-    def read(self, fd: int, cpu: int, /) -> tuple[list[bytes], bool]:
+    def read(self, fd: int, cpu: int, /) -> tuple[list[tuple[bytes, tuple[int, ...]]], bool]:
         """Read a batch of pages of a CPU.
 
         Args:
@@ -1248,7 +1270,8 @@ class FtraceReader:
             cpu: The number of the CPU.
 
         Returns:
-            Encoded FtraceEventBundles, and whether the CPU may have more pages.
+            Encoded FtraceEventBundles, each with the addresses of the kernel that its events
+            refer to by numbers (that of number 1 first); whether the CPU may have more pages.
 
         Raises:
             ValueError: There is no such CPU.

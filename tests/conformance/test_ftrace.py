@@ -8,7 +8,6 @@ CPU have the same order in both.
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,19 +16,14 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from stretto.probes.tracefs import Tracefs, TracefsError
-from stretto.protos.config import DataSourceConfig, FtraceConfig, TraceConfig
-from stretto.protos.trace import FtraceEventBundle, FtraceStats, Trace, TracePacket
+from stretto.probes.tracefs import Tracefs
+from stretto.protos.config import FtraceConfig
+from stretto.protos.trace import FtraceEventBundle, FtraceStats, TracePacket
 from stretto.protozero.wire import DELIMITED, read_field, read_fields
-from tests.conformance.differential.services import ours
-from tests.support import newer_debian
-from tests.support.polling import wait_until
-from tests.support.system_consumer import SystemConsumer
-from tests.support.traced import Process, ProcessGroup, closing_all
+from tests.conformance.both_probes import record
 
 pytestmark = [pytest.mark.thorough, pytest.mark.once]
 
-NAME = "linux.ftrace"
 EVENTS = [
     "sched/sched_switch",
     "sched/sched_waking",
@@ -79,60 +73,22 @@ class Session(NamedTuple):
     without_theirs: bytes
 
 
-def config(*, compact: bool) -> TraceConfig:
-    ftrace = FtraceConfig(
+def config(*, compact: bool) -> FtraceConfig:
+    return FtraceConfig(
         ftrace_events=EVENTS,
         buffer_size_kb=16384,
         compact_sched=FtraceConfig.CompactSchedConfig(enabled=compact),
     )
-    source = DataSourceConfig(name=NAME, ftrace_config=ftrace)
-    return TraceConfig(
-        buffers=[TraceConfig.BufferConfig(size_kb=262_144)],
-        data_sources=[TraceConfig.DataSource(config=source)],
-    )
-
-
-def offers_both(consumer: SystemConsumer) -> bool:
-    names = [s.ds_descriptor.name for s in consumer.state().data_sources if s.ds_descriptor]
-    return names.count(NAME) == 2
 
 
 @pytest.fixture(scope="module", params=["verbose", "compact"])
 def session(request: Any, tmp_path_factory: pytest.TempPathFactory) -> Session:
-    try:
-        Tracefs("/")
-    except TracefsError as error:
-        pytest.skip(str(error))
-    if (reason := newer_debian.missing()) is not None:
-        pytest.skip(reason)
-    folder = tmp_path_factory.mktemp("s")
-    with ours(folder) as service, closing_all() as all_:
-        names = ("PERFETTO_PRODUCER_SOCK_NAME", "PERFETTO_CONSUMER_SOCK_NAME")
-        environment = {**os.environ, **dict(zip(names, service.sockets, strict=True))}
-        native = newer_debian.command("traced_probes", folder)
-        all_.append(ProcessGroup(*native, env=environment, stderr=subprocess.DEVNULL))
-        command = [sys.executable, "-m", "stretto", "probes"]
-        probes = Process(*command, env=environment, stderr=subprocess.DEVNULL)
-        all_.append(probes)
-        consumer = SystemConsumer(service.sockets[1])
-        all_.append(consumer)
-        wait_until(lambda: offers_both(consumer), "both producers")
-        consumer.enable(config(compact=request.param == "compact"))
-        consumer.process_events(300)
-        subprocess.run([sys.executable, "-c", WORK], check=True)
-        consumer.process_events(300)
-        assert consumer.flush(60_000)
-        consumer.stop()
-        trace = Trace.decode(consumer.read())
-    mine = [packet for packet in trace.packet if packet.trusted_pid == probes.pid]
-    theirs = [p for p in trace.packet if p.trusted_pid != probes.pid and is_ftrace(p)]
-    left_out = set(map(id, theirs))
-    kept = Trace(packet=[packet for packet in trace.packet if id(packet) not in left_out])
-    return Session(recorded(mine), recorded(theirs), kept.encode())
-
-
-def is_ftrace(packet: TracePacket) -> bool:
-    return packet.has("ftrace_events") or packet.has("ftrace_stats")
+    both = record(
+        tmp_path_factory.mktemp("s"),
+        config(compact=request.param == "compact"),
+        lambda: subprocess.run([sys.executable, "-c", WORK], check=True),
+    )
+    return Session(recorded(both.mine), recorded(both.theirs), both.without_theirs)
 
 
 def recorded(packets: list[TracePacket]) -> Recorded:

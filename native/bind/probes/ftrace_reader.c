@@ -1,12 +1,15 @@
 /* FtraceReader: reads kernel events from trace_pipe_raw, and encodes them.
  *
- *   reader = FtraceReader(events, page_size, cpu_count)
- *   bundles, more = reader.read(fd, cpu)     encoded FtraceEventBundles, and
- *                                            whether more pages may be there
+ *   reader = FtraceReader(events, page_size, cpu_count, print_rules)
+ *   bundles, more = reader.read(fd, cpu)     encoded FtraceEventBundles, each
+ *                                            with the addresses in it; whether
+ *                                            more pages may be there
  *   reader.errors()                          FtraceParseStatus errors so far
  *
- * An event is a tuple (id, number, form, fields, descriptor), a field a tuple
- * (number, offset, size, kind); probes/ftrace_bundle.h has the forms and kinds.
+ * An event is a tuple (id, number, form, fields, descriptor, prefix), a field a
+ * tuple (number, offset, size, kind, label); probes/ftrace_event.h has the forms
+ * and kinds.  A rule of the print filter is
+ * a tuple (type or None, prefix, allow).
  * The GIL is released while pages are read and converted.
  */
 #include "probes/ftrace_reader.h"
@@ -23,8 +26,9 @@ struct ftrace_reader {
   struct st_ftrace_reader* reader;
   struct st_ftrace_table table;
   struct message_bytes message;
-  /* The tuples of the events.  The table points to the descriptors in them. */
-  PyObject* rows;
+  struct st_print_rule* print_rules;
+  /* The tuples of the events and rules.  The table points to bytes in them. */
+  PyObject *rows, *rules;
   bool is_busy;
 };
 
@@ -37,12 +41,14 @@ static struct st_ftrace_field* fields_from(PyObject* rows) {
   for (Py_ssize_t i = 0; i < count; i++) {
     struct st_ftrace_field* f = &fields[i];
     PyObject* row = PyTuple_GET_ITEM(rows, i);
+    Py_ssize_t label_size;
     if (!st_bind_is_row(row) ||
-        !PyArg_ParseTuple(row, "IHHb", &f->number, &f->offset, &f->size,
-                          &f->kind)) {
+        !PyArg_ParseTuple(row, "IHHbz#", &f->number, &f->offset, &f->size,
+                          &f->kind, &f->label, &label_size)) {
       PyMem_Free(fields);
       return NULL;
     }
+    f->label_size = (size_t)label_size;
   }
   return fields;
 }
@@ -51,12 +57,14 @@ static bool add_event(struct st_ftrace_table* table, PyObject* row) {
   struct st_ftrace_event event = {0};
   int id;
   PyObject* fields;
-  Py_ssize_t size;
+  Py_ssize_t size, prefix_size;
   if (!st_bind_is_row(row) ||
-      !PyArg_ParseTuple(row, "iIbO!z#", &id, &event.number, &event.form,
-                        &PyTuple_Type, &fields, &event.descriptor, &size))
+      !PyArg_ParseTuple(row, "iIbO!z#z#", &id, &event.number, &event.form,
+                        &PyTuple_Type, &fields, &event.descriptor, &size,
+                        &event.prefix, &prefix_size))
     return false;
   event.descriptor_size = (size_t)size;
+  event.prefix_size = (size_t)prefix_size;
   event.field_count = (uint32_t)PyTuple_GET_SIZE(fields);
   event.fields = fields_from(fields);
   if (!event.fields)
@@ -84,23 +92,53 @@ static bool set_table(struct ftrace_reader* self) {
   return true;
 }
 
+static bool add_rule(struct st_print_rule* rule, PyObject* row) {
+  Py_ssize_t type_size, prefix_size;
+  int allow;
+  if (!st_bind_is_row(row) ||
+      !PyArg_ParseTuple(row, "z#y#p", &rule->type, &type_size, &rule->prefix,
+                        &prefix_size, &allow))
+    return false;
+  rule->type_size = (size_t)type_size;
+  rule->prefix_size = (size_t)prefix_size;
+  rule->allow = allow;
+  return true;
+}
+
+static bool set_print_rules(struct ftrace_reader* self) {
+  Py_ssize_t count = self->rules ? PyTuple_GET_SIZE(self->rules) : 0;
+  self->print_rules =
+      PyMem_Calloc((size_t)count + 1, sizeof(struct st_print_rule));
+  if (!self->print_rules)
+    return PyErr_NoMemory();
+  for (Py_ssize_t i = 0; i < count; i++) {
+    if (!add_rule(&self->print_rules[i], PyTuple_GET_ITEM(self->rules, i)))
+      return false;
+  }
+  self->table.print_filter =
+      (struct st_print_filter){self->print_rules, (size_t)count};
+  return true;
+}
+
 static PyObject* ftrace_reader_new(PyTypeObject* type, PyObject* args,
                                    PyObject* kwargs) {
   ST_BIND_SIGNATURE(kSignature, 3, "FtraceReader", "events", "page_size",
-                    "cpu_count");
-  PyObject* in[3];
+                    "cpu_count", "print_rules");
+  PyObject* in[4];
   int64_t page_size, cpus;
   if (!st_bind_new_arguments(&kSignature, args, kwargs, in) ||
       !st_bind_is_row(in[0]) ||
       !st_bind_integer(in[1], "page_size", ST_FTRACE_PAGE_HEADER_SIZE,
                        MAX_PAGE_SIZE, &page_size) ||
-      !st_bind_integer(in[2], "cpu_count", 1, MAX_CPUS, &cpus))
+      !st_bind_integer(in[2], "cpu_count", 1, MAX_CPUS, &cpus) ||
+      (in[3] && !st_bind_is_row(in[3])))
     return NULL;
   struct ftrace_reader* self = (struct ftrace_reader*)type->tp_alloc(type, 0);
   if (!self)
     return NULL;
   self->rows = Py_NewRef(in[0]);
-  if (set_table(self)) {
+  self->rules = Py_XNewRef(in[3]);
+  if (set_table(self) && set_print_rules(self)) {
     self->reader =
         st_ftrace_reader_new(self->table, (size_t)page_size, (uint32_t)cpus);
     if (self->reader)
@@ -118,7 +156,9 @@ static void ftrace_reader_dealloc(PyObject* object) {
   for (size_t i = 0; self->table.events && i < self->table.count; i++)
     PyMem_Free((void*)self->table.events[i].fields);
   PyMem_Free(self->table.events);
+  PyMem_Free(self->print_rules);
   Py_XDECREF(self->rows);
+  Py_XDECREF(self->rules);
   st_bind_free(object);
 }
 
@@ -136,10 +176,29 @@ static bool next_bundle(struct ftrace_reader* self, int fd, uint32_t cpu,
   return has_bundle;
 }
 
+/* Returns the addresses in the bundle: that of number 1 first. */
+static PyObject* addresses_of(const struct st_ftrace_bundle* bundle) {
+  size_t count = bundle->addresses.entries.size;
+  PyObject* tuple = PyTuple_New((Py_ssize_t)count);
+  for (size_t i = 0; tuple && i < count; i++) {
+    PyObject* address =
+        PyLong_FromUnsignedLongLong(bundle->addresses.entries.data[i].address);
+    if (address)
+      PyTuple_SET_ITEM(tuple, (Py_ssize_t)i, address);
+    else
+      Py_CLEAR(tuple);
+  }
+  return tuple;
+}
+
 static bool append_bundle(struct ftrace_reader* self, PyObject* list) {
   PyObject* bytes = message_bytes_take(&self->message);
-  bool done = bytes && PyList_Append(list, bytes) == 0;
+  PyObject* addresses = bytes ? addresses_of(&self->reader->bundle) : NULL;
+  PyObject* row = addresses ? PyTuple_Pack(2, bytes, addresses) : NULL;
+  bool done = row && PyList_Append(list, row) == 0;
   Py_XDECREF(bytes);
+  Py_XDECREF(addresses);
+  Py_XDECREF(row);
   return done;
 }
 

@@ -11,20 +11,26 @@ If the set-up fails, a FtraceStats packet gives the reason, and the session has 
 from __future__ import annotations
 
 import os
+import re
+from functools import partial
 
 from stretto import _native
-from stretto.probes.ftrace_events import EventTable, Format
+from stretto.probes import ftrace_kprobes
+from stretto.probes.ftrace_clock import ClockReader
+from stretto.probes.ftrace_setup import Setup, open_folder
+from stretto.probes.ftrace_symbols import KernelNames
 from stretto.probes.probe import Probe
 from stretto.probes.tracefs import Tracefs, TracefsError
 from stretto.protos.config import FtraceConfig
-from stretto.protos.trace import FtraceCpuStats, FtraceEvent, FtraceStats, TracePacket
+from stretto.protos.trace import FtraceCpuStats, FtraceStats, TracePacket
 from stretto.protozero.wire import bytes_field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
     from typing import ClassVar
 
+    from stretto.probes.ftrace_kprobes import Kprobes
     from stretto.probes.poll import Poll
     from stretto.probes.tracefs import Instance
 
@@ -36,7 +42,6 @@ MAX_BATCHES = 8
 LARGE_MACHINE_KB = 7 << 20
 BUFFER_KB = {True: 8192, False: 2048}
 """The buffer of each CPU, by whether the machine has LARGE_MACHINE_KB of memory or more."""
-CLOCKS = ("boot", "global", "local")
 COUNTS = {
     "entries": "entries",
     "overrun": "overrun",
@@ -47,21 +52,7 @@ COUNTS = {
 }
 TIMES = {"oldest event ts": "oldest_event_ts", "now ts": "now_ts"}
 """Fields of FtraceCpuStats by the kernel's names."""
-PRINT = "ftrace/print"
-ALWAYS_ON = {PRINT}
-"""Events without a file `enable`."""
-UNSUPPORTED = (
-    "atrace_categories",
-    "atrace_apps",
-    "drain_buffer_percent",
-    "print_filter",
-    "symbolize_ksyms",
-    "syscall_events",
-    "enable_function_graph",
-    "kprobe_events",
-    "preserve_ftrace_buffer",
-    "use_monotonic_raw_clock",
-)
+HIDDEN_NAMES = "symbolize_ksyms: the kernel hides its symbols (kptr_restrict)"
 
 
 class Ftrace(Probe):
@@ -75,13 +66,15 @@ class Ftrace(Probe):
         self.instance: Instance | None = None
         self._pipes: dict[int, int] = {}
         self._poll: Poll | None = None
+        self._kprobes: Kprobes | None = None
+        self._names: KernelNames | None = None
         self._first_stats = FtraceStats(phase=FtraceStats.START_OF_TRACE)
         try:
             tracefs = self.tracefs(self.machine.path(""))
-            events = list(_patterns(self._options.ftrace_events))
-            name = self._options.instance_name
-            self.instance = tracefs.instance(name) if name else tracefs.make_instance()
-            self._set_up(self.instance, tracefs, events)
+            tracefs.remove_left()
+            ftrace_kprobes.remove_left(tracefs)
+            self.instance = open_folder(tracefs, self._options)
+            self._set_up(self.instance, tracefs)
         except TracefsError as error:
             self._first_stats.exclusive_feature_error = str(error)
             self.write(TracePacket(ftrace_stats=self._first_stats))
@@ -93,6 +86,8 @@ class Ftrace(Probe):
             return
         if self._poll is not None:
             self._poll.stop()
+            for fd in self._pipes.values():
+                self.machine.runner.unwatch(fd)
             self.instance.write("tracing_on", "0")
             self.flush()
             self._poll = None
@@ -101,6 +96,11 @@ class Ftrace(Probe):
         self._pipes.clear()
         self.instance.close()
         self.instance = None
+        if self._kprobes is not None:
+            self._kprobes.remove()
+        if self._names is not None:
+            self._names.close()
+            self._names = None
 
     def flush(self) -> None:
         """Write all recorded events, and the statistics of the start and of now."""
@@ -115,30 +115,33 @@ class Ftrace(Probe):
 
     # --- set-up
 
-    def _set_up(self, instance: Instance, tracefs: Tracefs, events: list[str]) -> None:
-        if (tracer := instance.read("current_tracer").strip()) not in ("", "nop"):
-            raise TracefsError(f"ftrace is in use by the tracer {tracer!r}")
-        options = self._options
-        instance.change("tracing_on", "0")
-        instance.write("trace", "")
-        self._set_clock(instance)
-        instance.change("buffer_size_kb", str(self._buffer_kb()))
-        ignored = [name for name in UNSUPPORTED if options.has(name)]
-        ignored += self._restrict(instance)
-        if ignored:
-            text = f"these options are not supported and are ignored: {', '.join(ignored)}"
-            self._first_stats.exclusive_feature_error = text
-        self._enable(instance, tracefs, events)
-        first = self._stats(instance, FtraceStats.START_OF_TRACE)
-        self._first_stats.cpu_stats = first.cpu_stats
-        self._begin(instance)
+    def _set_up(self, instance: Instance, tracefs: Tracefs) -> None:
+        options, first = self._options, self._first_stats
+        setup = Setup(tracefs, instance, options, self._buffer_kb())
+        self._kprobes = setup.kprobes
+        first.unknown_ftrace_events = setup.unknown
+        first.failed_ftrace_events = setup.failed
+        self._report(setup.problems)
+        first.cpu_stats = self._stats(instance, FtraceStats.START_OF_TRACE).cpu_stats
+        self._open(instance, setup)
+        instance.change("tracing_on", "1")
+        if options.symbolize_ksyms:
+            self._symbolize(setup.problems)  # The kernel records meanwhile.
+        self._begin()
 
-    def _set_clock(self, instance: Instance) -> None:
-        known = instance.read("trace_clock").replace("[", " ").replace("]", " ").split()
-        clock = next((clock for clock in CLOCKS if clock in known), None)
-        if clock != "boot":
-            raise TracefsError("ftrace has no clock `boot` here: Linux 4.1 or later has it")
-        instance.change("trace_clock", clock)
+    def _report(self, problems: list[str], earlier: Iterable[str] = ()) -> None:
+        """Tell the user and the trace what the session lacks."""
+        if problems:
+            self._first_stats.exclusive_feature_error = "; ".join([*earlier, *problems])
+        for problem in problems:
+            self.machine.tell(f"{self.name}: {problem}")
+
+    def _symbolize(self, problems: list[str]) -> None:
+        retain = self._options.ksyms_mem_policy == FtraceConfig.KSYMS_RETAIN
+        self._names = KernelNames(self.machine, retain=retain)
+        self._first_stats.kernel_symbols_parsed = self._names.count
+        if not self._names.count:
+            self._report([HIDDEN_NAMES], problems)
 
     def _buffer_kb(self) -> int:
         words = self.machine.read("proc/meminfo").split(None, 2)[1:2]
@@ -148,70 +151,30 @@ class Ftrace(Probe):
             return max(asked, default)
         return asked or default
 
-    def _restrict(self, instance: Instance) -> list[str]:
-        """Write the options that restrict the events; return those that the kernel refuses."""
-        options = self._options
-        wanted = {
-            f"options/{o.name}": "1" if o.state == 1 else "0" for o in options.tracefs_options
-        }
-        if options.tids_to_trace:
-            wanted["set_event_pid"] = " ".join(map(str, options.tids_to_trace))
-        if options.tracing_cpumask:
-            wanted["tracing_cpumask"] = options.tracing_cpumask
-        return [name for name, text in wanted.items() if not instance.change(name, text)]
-
-    def _enable(self, instance: Instance, tracefs: Tracefs, events: list[str]) -> None:
-        options = self._options
-        compact = options.compact_sched is None or options.compact_sched.enabled is not False
-        names = dict.fromkeys(name for pattern in events for name in self._found(instance, pattern))
-        # Without sched_switch, events sched_waking are plain events, not columns of CompactSched.
-        self._table = EventTable(
-            compact=compact and "sched/sched_switch" in names,
-            generic=not options.disable_generic_events,
-        )
-        for name in names:
-            text = instance.read(f"events/{name}/format") or tracefs.read(f"events/{name}/format")
-            try:
-                added = self._table.add(Format(name, text))
-            except ValueError:
-                added = False
-            if not added or not (
-                name in ALWAYS_ON or instance.change(f"events/{name}/enable", "1")
-            ):
-                self._first_stats.failed_ftrace_events.append(name)
-
-    def _found(self, instance: Instance, pattern: str) -> list[str]:
-        """Return the events that match a pattern, as `group/name`."""
-        group, slash, name = pattern.rpartition("/")
-        groups = [group] if slash else instance.names("events")
-        if name == "*" and slash:
-            found = [f"{group}/{event}" for event in instance.names(f"events/{group}")]
-        elif pattern in (PRINT, "print"):
-            found = [PRINT]
-        elif slash or name in FtraceEvent.LAYOUT.by_name:
-            paths = [f"{each}/{name}" for each in groups]
-            found = [path for path in paths if instance.read(f"events/{path}/format")]
-        else:
-            found = []
-        if not found:
-            self._first_stats.unknown_ftrace_events.append(pattern)
-        return found
-
-    def _begin(self, instance: Instance) -> None:
+    def _open(self, instance: Instance, setup: Setup) -> None:
         cpus = instance.cpus()
         size_kb = instance.read("buffer_subbuf_size_kb").strip()
         page = int(size_kb) * 1024 if size_kb.isdigit() else os.sysconf("SC_PAGE_SIZE")
+        rows, rules = tuple(setup.table.rows), setup.print_rules
         try:
-            self._reader = _native.FtraceReader(tuple(self._table.rows), page, max(cpus) + 1)
+            self._reader = _native.FtraceReader(rows, page, max(cpus) + 1, rules)
             for cpu in cpus:
                 self._pipes[cpu] = instance.open_pipe(cpu)
         except (OSError, ValueError) as error:
             raise TracefsError(f"can't read the ring buffers: {error}") from None
         self._batches_per_buffer = max(1, self._buffer_kb() * 1024 // page // 32) + 1
-        instance.change("tracing_on", "1")
+        self._clock = ClockReader(instance, self.machine.now_ns)
+        if self._options.preserve_ftrace_buffer:
+            self._first_stats.preserve_ftrace_buffer = True
+            self.write(TracePacket(ftrace_stats=self._first_stats))
+
+    def _begin(self) -> None:
         period = self._options.drain_period_ms
         period = period if 1 <= period <= MAX_DRAIN_PERIOD_MS else DRAIN_PERIOD_MS
         self._poll = self.poll({"drain": period}, self._drain)
+        if self._options.drain_buffer_percent and _can_wait_for_buffers():
+            for cpu, fd in self._pipes.items():
+                self.machine.runner.watch(fd, partial(self._read_full, cpu))
 
     # --- recording
 
@@ -219,11 +182,19 @@ class Ftrace(Probe):
         for cpu in self._pipes:
             self._read(cpu, MAX_BATCHES)
 
+    def _read_full(self, cpu: int) -> None:
+        """Read a buffer that is as full as `drain_buffer_percent` says."""
+        self.machine.observed(self.name, lambda: self._read(cpu, self._batches_per_buffer))
+
     def _read(self, cpu: int, batches: int) -> None:
+        clock = self._clock.fields()
         for _ in range(batches):
             bundles, more = self._reader.read(self._pipes[cpu], cpu)
-            for bundle in bundles:
-                self.write(bytes_field(FTRACE_EVENTS, bundle))
+            for bundle, addresses in bundles:
+                packet = bytes_field(FTRACE_EVENTS, bundle + clock)
+                if addresses and self._names is not None:
+                    packet += self._names.interned(addresses)
+                self.write(packet)
             if not more:
                 return
 
@@ -240,22 +211,7 @@ class Ftrace(Probe):
         return stats
 
 
-def _patterns(events: Iterable[str]) -> Iterator[str]:
-    """Yield the patterns of a config: `group/name`, `name`, or `group/*`.
-
-    Raises:
-        TracefsError: A pattern has another form.
-    """
-    for event in events:
-        group, slash, name = event.partition("/")
-        parts = (group, name) if slash else (group,)
-        plain = all(part and part.isascii() and part.isprintable() for part in parts)
-        if (
-            not plain
-            or "/" in name
-            or "*" in group
-            or ("*" in name and name != "*")
-            or ".." in event
-        ):
-            raise TracefsError(f"ftrace_events: {event!r} is not `group/name`, `name` or `group/*`")
-        yield event
+def _can_wait_for_buffers() -> bool:
+    """Whether poll() waits until a buffer is filled so far: Linux 6.9 or later."""
+    found = re.match(r"(\d+)\.(\d+)", os.uname().release)
+    return found is not None and (int(found[1]), int(found[2])) >= (6, 9)

@@ -16,21 +16,25 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import TypeAlias
 
-    Row: TypeAlias = tuple[int, int, int, tuple[tuple[int, int, int, int], ...], bytes | None]
+    FieldRow: TypeAlias = tuple[int, int, int, int, bytes | None]
+    Row: TypeAlias = tuple[int, int, int, tuple[FieldRow, ...], bytes | None, bytes | None]
     """An event as `_native.FtraceReader` takes it."""
 
 FIRST_GENERIC = 65_536
 """The number of the first generic event in FtraceEvent."""
 
-PLAIN, COMPACT_SWITCH, COMPACT_WAKING = 1, 2, 3
-SIGNED, UNSIGNED, CHARS, REST, LOC_STRING, LOC_BYTES, U64_ARRAY, DEVICE = range(8)
-"""Kinds of fields (native/probes/ftrace_bundle.h)."""
+PLAIN, COMPACT_SWITCH, COMPACT_WAKING, PRINT = 1, 2, 3, 4
+SIGNED, UNSIGNED, CHARS, REST, LOC_STRING, LOC_BYTES, U64_ARRAY, DEVICE, ADDRESS = range(9)
+"""Kinds of fields (native/probes/ftrace_event.h)."""
 
 COMPACT = {
     "sched/sched_switch": (COMPACT_SWITCH, ("prev_state", "next_pid", "next_prio", "next_comm")),
     "sched/sched_waking": (COMPACT_WAKING, ("pid", "target_cpu", "prio", "comm")),
 }
 """The events of CompactSched, and their fields in its order."""
+
+FUNCTION_CALLS = ("ftrace/funcgraph_entry", "ftrace/funcgraph_exit")
+"""Events of the tracer function_graph. Their field `func` is an address."""
 
 DYNAMIC_GROUPS = {"kprobes", "uprobes", "synthetic", "eprobes"}
 """Groups of events that users define. Their names don't tell which message an event has."""
@@ -46,8 +50,15 @@ _INTEGERS = (1, 2, 4, 8)
 _SIGNED_TYPES = {"int32": 4, "int64": 8, "enum": 4, "sint32": 4, "sint64": 8}
 _UNSIGNED_TYPES = {"bool": 1, "uint32": 4, "uint64": 8}
 _STRINGS = (CHARS, REST, LOC_STRING)
-_GENERIC_TYPES = {SIGNED: 3, UNSIGNED: 4, DEVICE: 4, LOC_BYTES: 12, **dict.fromkeys(_STRINGS, 9)}
+_GENERIC_TYPES = {
+    SIGNED: 3,
+    **dict.fromkeys((UNSIGNED, DEVICE, ADDRESS), 4),
+    LOC_BYTES: 12,
+    **dict.fromkeys(_STRINGS, 9),
+}
 """Types in a FieldDescriptorProto: int64, uint64, bytes, string."""
+_LEGACY_VALUES = {3: 4, 4: 5, 9: 3}
+"""Fields of GenericFtraceEvent.Field by these types: int_value, uint_value, str_value."""
 
 
 class Field:
@@ -67,7 +78,7 @@ class Field:
             return self.size <= _SIGNED_TYPES.get(proto_type, 0)
         if self.kind == UNSIGNED:
             return self.size <= _UNSIGNED_TYPES.get(proto_type, 0)
-        if self.kind in (U64_ARRAY, DEVICE):
+        if self.kind in (U64_ARRAY, DEVICE, ADDRESS):
             return proto_type == "uint64"
         return proto_type == ("bytes" if self.kind == LOC_BYTES else "string")
 
@@ -90,6 +101,9 @@ class Format:
         self.name = name
         self.id = int(found[1])
         self.fields = [f for f in map(_field, _FIELD.findall(text)) if f is not None]
+        for field in self.fields:
+            if name in FUNCTION_CALLS and field.name == "func" and field.kind == UNSIGNED:
+                field.kind = ADDRESS
 
 
 def _field(row: tuple[str, str, str, str]) -> Field | None:
@@ -112,6 +126,8 @@ def _kind(type_: str, array: str, size: int, *, signed: bool) -> int | None:
         return REST
     if type_ == "dev_t":
         return DEVICE
+    if type_.startswith(("void *", "void*")) and size == 8:
+        return ADDRESS
     if size not in _INTEGERS:
         return None
     return SIGNED if signed else UNSIGNED
@@ -123,12 +139,23 @@ class EventTable:
     Args:
         compact: Whether sched_switch and sched_waking are written as CompactSched.
         generic: Whether events that FtraceEvent doesn't know are written.
+        dense: Whether these are messages of their own, or GenericFtraceEvent.
+        filtered: Whether the reader has rules for the texts of ftrace/print.
     """
 
-    def __init__(self, *, compact: bool = True, generic: bool = True) -> None:
+    def __init__(
+        self,
+        *,
+        compact: bool = True,
+        generic: bool = True,
+        dense: bool = True,
+        filtered: bool = False,
+    ) -> None:
         self.rows: list[Row] = []
         self._compact = compact
         self._generic = generic
+        self._dense = dense
+        self._filtered = filtered
         self._generic_count = 0
 
     def add(self, format_: Format) -> bool:
@@ -141,16 +168,22 @@ class EventTable:
             layout = known.codec.message_class.LAYOUT  # type: ignore[attr-defined]
             fields = ((f, layout.by_proto_name(f.name)) for f in format_.fields)
             numbered = tuple(
-                (proto.number, f.offset, f.size, f.kind)
+                (proto.number, f.offset, f.size, f.kind, None)
                 for f, proto in fields
                 if proto is not None and f.kind is not None and f.fits(proto.codec.kind)
             )
-            self.rows.append((format_.id, known.number, PLAIN, numbered, None))
+            form = PRINT if self._filtered and format_.name == "ftrace/print" else PLAIN
+            self.rows.append((format_.id, known.number, form, numbered, None, None))
         elif self._generic:
-            self.rows.append(self._generic_row(format_))
+            self.rows.append((self._generic_row if self._dense else _legacy_row)(format_))
         else:
             return False
         return True
+
+    def add_constant(self, format_: Format, name: str, message: bytes) -> None:
+        """Add an event that is written as a message of FtraceEvent which is always the same."""
+        number = FtraceEvent.LAYOUT.by_name[name].number
+        self.rows.append((format_.id, number, PLAIN, (), None, message))
 
     def _generic_row(self, format_: Format) -> Row:
         number = FIRST_GENERIC + self._generic_count
@@ -161,8 +194,23 @@ class EventTable:
             group_name=format_.name.split("/")[0],
             event_descriptor=_descriptor(format_.name.split("/")[1], fields),
         )
-        numbered = tuple((at, f.offset, f.size, f.kind or SIGNED) for at, f in enumerate(fields, 1))
-        return format_.id, number, PLAIN, numbered, descriptor.encode()
+        numbered = tuple(
+            (at, f.offset, f.size, f.kind or SIGNED, None) for at, f in enumerate(fields, 1)
+        )
+        return format_.id, number, PLAIN, numbered, descriptor.encode(), None
+
+
+def _legacy_row(format_: Format) -> Row:
+    """Return the row of a generic event that is written as GenericFtraceEvent."""
+    number = FtraceEvent.LAYOUT.by_name["generic"].number
+    fields = []
+    for f in format_.fields:
+        value = _LEGACY_VALUES.get(_GENERIC_TYPES.get(f.kind, 0)) if f.kind is not None else None
+        if value is not None:
+            label = bytes_field(1, f.name.encode())
+            fields.append((value, f.offset, f.size, f.kind or SIGNED, label))
+    name = bytes_field(1, format_.name.split("/")[1].encode())
+    return format_.id, number, PLAIN, tuple(fields), None, name
 
 
 def _compact_row(format_: Format) -> Row | None:
@@ -174,7 +222,8 @@ def _compact_row(format_: Format) -> Row | None:
     chosen = [fields[name] for name in names]
     if [f.kind for f in chosen] != [SIGNED, SIGNED, SIGNED, CHARS] or chosen[3].size != 16:
         return None
-    return format_.id, 0, form, tuple((0, f.offset, f.size, f.kind or 0) for f in chosen), None
+    fields_ = tuple((0, f.offset, f.size, f.kind or 0, None) for f in chosen)
+    return format_.id, 0, form, fields_, None, None
 
 
 def _descriptor(name: str, fields: Iterable[Field]) -> bytes:

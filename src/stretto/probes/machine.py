@@ -73,6 +73,15 @@ class Machine:
             os.close(fd)
         return data
 
+    def write(self, path: str, data: bytes) -> bool:
+        """Write a file of /proc or /sys; return False if that fails."""
+        try:
+            with open(self.path(path), "wb", buffering=0) as file:
+                file.write(data)
+        except OSError:
+            return False
+        return True
+
     def link(self, path: str) -> str:
         """Return where a symbolic link leads to; empty if it can't be read."""
         try:

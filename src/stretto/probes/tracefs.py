@@ -4,7 +4,8 @@ Each session makes a private instance, and removes it at its end. So the events,
 of other users of ftrace don't change.
 
 A session locks the folder of its instance. The kernel releases the lock when the process ends, even
-if it is killed. The next session removes private instances that are not locked.
+if it is killed. The next session removes private instances that are not locked, and restores other
+folders (tracefs_journal.py).
 """
 
 from __future__ import annotations
@@ -14,10 +15,12 @@ import os
 import re
 
 from stretto.base.errors import StrettoError
+from stretto.probes import tracefs_journal
+from stretto.probes.tracefs_journal import Journal
 
 FOLDERS = ("sys/kernel/tracing", "sys/kernel/debug/tracing")
 PREFIX = "stretto-"
-_STAT = re.compile(r"^([a-z ]+): ([0-9.]+)$", re.M)
+_STAT = re.compile(r"^([a-z ]+): +([0-9.]+)$", re.M)
 
 
 class TracefsError(StrettoError):
@@ -39,7 +42,7 @@ class Folder:
             return ""
 
     def write(self, name: str, text: str) -> bool:
-        """Write a file in one call, as the kernel demands; return False if it refuses the text."""
+        """Replace the contents of a file; return False if the kernel refuses the text."""
         return self._write(name, text, os.O_TRUNC)
 
     def append(self, name: str, text: str) -> bool:
@@ -51,8 +54,10 @@ class Folder:
             fd = os.open(os.path.join(self.path, name), os.O_WRONLY | flag | os.O_CLOEXEC)
         except OSError:
             return False
+        data = text.encode()
         try:
-            os.write(fd, text.encode())
+            while data:  # Files of function names take one name at each call.
+                data = data[os.write(fd, data) :]
         except OSError:
             return False
         finally:
@@ -66,6 +71,10 @@ class Folder:
                 return sorted(entry.name for entry in entries if entry.is_dir())
         except OSError:
             return []
+
+    def has(self, name: str) -> bool:
+        """Whether the kernel has a file."""
+        return os.path.exists(os.path.join(self.path, name))
 
     def cpus(self) -> list[int]:
         """Return the numbers of the CPUs that have a ring buffer."""
@@ -108,14 +117,14 @@ class Tracefs(Folder):
                 else "tracefs is not mounted; as root: mount -t tracefs nodev /sys/kernel/tracing"
             )
         super().__init__(found[0])
+        self.root = root
 
     def make_instance(self) -> Instance:
-        """Make a private instance; first remove those whose owners have ended.
+        """Make a private instance.
 
         Raises:
             TracefsError: The user may not make one.
         """
-        self.remove_left()
         number = 0
         while True:
             number += 1
@@ -141,8 +150,24 @@ class Tracefs(Folder):
             raise TracefsError(f"there is no ftrace instance {name!r} in {self.path}/instances")
         return Instance(self, path, private=False)
 
+    def top(self, *, shared: bool) -> Instance:
+        """Return the top folder itself, for what instances don't have.
+
+        Args:
+            shared: Whether events may be enabled in it already.
+
+        Raises:
+            TracefsError: It is in use.
+        """
+        return Instance(self, self.path, private=False, shared=shared)
+
     def remove_left(self) -> None:
-        """Remove private instances whose owners have ended."""
+        """Remove the instances, and restore the folders, whose owners have ended."""
+        for path, changed in tracefs_journal.left(self.root):
+            try:
+                Instance(self, path, private=False, shared=True).restore(changed)
+            except (TracefsError, OSError):
+                pass  # Its session still records, or the folder is gone.
         for name in self.names("instances"):
             if name.startswith(PREFIX):
                 try:
@@ -161,39 +186,41 @@ class Tracefs(Folder):
 class Instance(Folder):
     """An instance, locked by this process.
 
-    `close` removes a private instance. In other instances it restores what `change` has changed.
+    `close` removes a private instance. In other folders it restores what `change` has changed.
 
     Args:
         tracefs: The folder that contains it.
         path: Its path.
         private: Whether it was made for a session.
+        shared: Whether events may be enabled in it already.
 
     Raises:
         TracefsError: Another session uses it, or it isn't private and events are enabled in it.
     """
 
-    def __init__(self, tracefs: Tracefs, path: str, *, private: bool) -> None:
+    def __init__(self, tracefs: Tracefs, path: str, *, private: bool, shared: bool = False) -> None:
         super().__init__(path)
         self._tracefs = tracefs
         self._private = private
         self._changed: dict[str, str] = {}
+        self._journal = Journal(tracefs.root, path)
         self._lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             os.close(self._lock)
             raise TracefsError(f"{path} is in use by another session") from None
-        if not private and self.read("set_event").strip():
+        if not private and not shared and self.read("set_event").strip():
             os.close(self._lock)
             raise TracefsError(f"{path} is in use: events are enabled in it")
 
     def change(self, name: str, text: str) -> bool:
         """Write a file, which `close` restores; return False if the kernel refuses the text."""
-        before = self.read(name)
-        if not self.write(name, text):
-            return False
-        self._changed.setdefault(name, _restorable(before))
-        return True
+        if not self._private and name not in self._changed:
+            before = _restorable(self.read(name))
+            self._journal.add(name, before)
+            self._changed[name] = before
+        return self.write(name, text)
 
     def close(self) -> None:
         """Restore what was changed, or remove the private instance, and unlock it."""
@@ -203,13 +230,23 @@ class Instance(Folder):
             else:
                 for name, text in reversed(self._changed.items()):
                     self.write(name, text)
+                self._journal.remove()
         except OSError:
             pass  # The next session removes it.
         finally:
             os.close(self._lock)
 
+    def restore(self, changed: dict[str, str]) -> None:
+        """Restore files as a killed process has noted it, and close the folder."""
+        self._changed = changed
+        self.close()
+
 
 def _restorable(text: str) -> str:
     """Return the text that restores the state that a file shows: `boot` for `local [boot]`."""
+    if text.startswith("####"):
+        return " "  # All functions: no filter.
+    if text.strip() == "none":
+        return "0"  # No filter of events.
     chosen = re.search(r"\[([\w-]+)\]", text)
     return chosen[1] if chosen else text.split(" (")[0].strip() or " "

@@ -243,13 +243,13 @@ def test_instance_in_use_by_a_tracer_or_with_events_is_refused(root: Path) -> No
 
 
 def test_statistics_of_both_ends_are_written_at_a_flush(root: Path) -> None:
-    session = probing(root, "sched/sched_switch", "nonsense/x", "odd", atrace_categories=["gfx"])
+    session = probing(root, "sched/sched_switch", "nonsense/x", "odd", atrace_apps=["app"])
     session.take()
     session.source.on_flush()
     first, last = stats(session.take())
     assert (first.phase, last.phase) == (FtraceStats.START_OF_TRACE, FtraceStats.END_OF_TRACE)
     assert first.unknown_ftrace_events == ["nonsense/x", "odd"]
-    assert "atrace_categories" in first.exclusive_feature_error
+    assert "atrace_apps" in first.exclusive_feature_error
     assert [row.cpu for row in last.cpu_stats] == [0, 1]
     assert last.cpu_stats[0].read_events > 0
     assert last.cpu_stats[0].now_ts > 0

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from stretto import _native
 from stretto.probes.ftrace_events import (
+    ADDRESS,
     CHARS,
     COMPACT_SWITCH,
     DEVICE,
@@ -42,7 +43,8 @@ def read(name: str) -> Format:
         ("int a", 4, True, SIGNED),
         ("pid_t a", 4, True, SIGNED),
         ("unsigned long a", 8, False, UNSIGNED),
-        ("void * a", 8, False, UNSIGNED),
+        ("void * a", 8, False, ADDRESS),
+        ("void * a", 4, False, UNSIGNED),
         ("bool a", 1, False, UNSIGNED),
         ("char a[16]", 16, False, CHARS),
         ("char a[]", 0, False, REST),
@@ -65,7 +67,7 @@ def test_kind_of_a_field_follows_from_its_declaration(
 def test_known_event_has_the_numbers_of_its_message() -> None:
     table = EventTable(compact=False)
     table.add(read("sched/sched_switch"))
-    id_, number, form, fields, descriptor = table.rows[0]
+    id_, number, form, fields, descriptor, _ = table.rows[0]
     assert (id_, number, form, descriptor) == (372, 4, PLAIN, None)
     assert [field[0] for field in fields] == [1, 2, 3, 4, 5, 6, 7]
 
@@ -110,11 +112,11 @@ def test_any_text_is_parsed_without_an_error(text: str, declaration: str) -> Non
 
 def test_reader_refuses_impossible_events() -> None:
     for row in [
-        (70_000, 1, 1, (), None),
-        (5, 1, 9, (), None),
-        (5, 1, 2, (), None),
-        (5, 1, 1, ((1, 8, 3, SIGNED),), None),
-        (5, 1, 1, ((1, 8, 4, 99),), None),
+        (70_000, 1, 1, (), None, None),
+        (5, 1, 9, (), None, None),
+        (5, 1, 2, (), None, None),
+        (5, 1, 1, ((1, 8, 3, SIGNED, None),), None, None),
+        (5, 1, 1, ((1, 8, 4, 99, None),), None, None),
     ]:
         with pytest.raises(ValueError, match="can't be converted"):
             _native.FtraceReader((row,), 4096, 1)
