@@ -12,9 +12,8 @@ from __future__ import annotations
 
 import heapq
 import marshal
-import os
 import tempfile
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,7 +41,7 @@ class Spool:
         self._bytes = 0
         self._count = 0
         self._runs: list[list[tuple[int, int]]] = []
-        self._fd = -1
+        self._file: IO[bytes] | None = None
         self._end = 0
 
     def __len__(self) -> int:
@@ -61,9 +60,9 @@ class Spool:
         """Delete all entries."""
         self._entries.clear()
         self._runs.clear()
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
+        if self._file is not None:
+            self._file.close()
+            self._file = None
 
     def add(self, key: Key, value: tuple[Any, ...], size: int = 0) -> None:
         """Add an entry.
@@ -80,27 +79,28 @@ class Spool:
             self._spill()
 
     def _spill(self) -> None:
-        if self._fd < 0:
-            with tempfile.TemporaryFile(prefix="stretto-") as file:
-                self._fd = os.dup(file.fileno())
+        if self._file is None:
+            self._file = tempfile.TemporaryFile(prefix="stretto-")  # noqa: SIM115
         self._entries.sort()
+        self._file.seek(self._end)
         run = []
         for start in range(0, len(self._entries), _PIECE_ENTRIES):
             data = marshal.dumps(self._entries[start : start + _PIECE_ENTRIES])
-            os.pwrite(self._fd, data, self._end)
+            self._file.write(data)
             run.append((self._end, len(data)))
             self._end += len(data)
         self._runs.append(run)
         self._entries.clear()
         self._bytes = 0
 
-    def _run(self, run: list[tuple[int, int]]) -> Iterator[Entry]:
+    def _run(self, file: IO[bytes], run: list[tuple[int, int]]) -> Iterator[Entry]:
         for start, size in run:
-            yield from marshal.loads(os.pread(self._fd, size, start))
+            file.seek(start)
+            yield from marshal.loads(file.read(size))
 
     def __iter__(self) -> Iterator[tuple[Key, tuple[Any, ...]]]:
         """Iterate over (key, value), sorted. Nothing may be added during an iteration."""
         self._entries.sort()
-        runs = [self._run(run) for run in self._runs]
+        runs = [self._run(self._file, run) for run in self._runs if self._file is not None]
         for key, _, value in heapq.merge(*runs, self._entries):
             yield key, value

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import errno
 import gc
+import io
 import os
 import sys
 
 from stretto.base.errors import CommandError, StrettoError
-from stretto.cli.verbs import described_verbs, load_verb
+from stretto.base.portable import RECORDS
+from stretto.cli.verbs import described_verbs, elsewhere, load_verb
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,20 +20,39 @@ USAGE_EXIT_CODE = 2
 BROKEN_PIPE_EXIT_CODE = 128 + 13
 """The shell's exit code for death by SIGPIPE: `stretto flows trace.pftrace | head`."""
 _OUTPUT_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+_BROKEN_PIPE_OF_WINDOWS = errno.EINVAL
+
+_WHEEL = (
+    "Install a wheel for Linux (x86-64, aarch64) and CPython 3.11 to 3.15, or build from the "
+    "source (pip needs a C compiler)."
+    if RECORDS
+    else "Install a wheel for macOS (x86-64, arm64) or Windows (x86-64), and CPython 3.11 or later."
+)
+_START = """\
+Start with
+
+  stretto record app.py
+  stretto view trace.pftrace
+"""
+_START_ELSEWHERE = """\
+Recording needs Linux, as do the other verbs: {verbs}.
+
+Start with a trace that was recorded there:
+
+  stretto summary trace.pftrace
+  stretto view trace.pftrace
+"""
 
 
 def _help() -> str:
     verbs = "\n".join(f"  stretto {name:<10} {text}" for name, text in described_verbs().items())
+    start = _START if RECORDS else _START_ELSEWHERE.format(verbs=", ".join(elsewhere()))
     return f"""\
 Stretto: Perfetto's tracing stack for Python.
 
 {verbs}
 
-Start with
-
-  stretto record app.py
-  stretto view trace.pftrace
-
+{start}
 `stretto VERB --help` shows a verb's options and examples.
 """
 
@@ -60,15 +81,20 @@ def _run_verb(verb: str, arguments: Sequence[str]) -> int:
         _freeze_modules()
         return int(run(arguments))
     except ImportError:
-        import stretto
-
-        if stretto.available():
+        if _has_native_part():
             raise
         raise CommandError(
             f"{verb}: this is Stretto without its native part: programs run, but nothing is "
-            "recorded. Install a wheel for Linux (x86-64, aarch64) and CPython 3.11 to 3.15, or "
-            "build from the source (pip needs a C compiler)."
+            f"recorded. {_WHEEL}"
         ) from None
+
+
+def _has_native_part() -> bool:
+    """Return whether the native part is installed; without Linux, the part that reads traces."""
+    import stretto
+    from stretto.analysis import trace_tables
+
+    return stretto.available() or (not RECORDS and trace_tables.available())
 
 
 def _freeze_modules() -> None:
@@ -86,6 +112,17 @@ def _disconnect() -> None:
     connection = sys.modules.get("stretto.client.connection")
     if connection is not None:
         connection.disconnect()
+
+
+def _write_utf8() -> None:
+    """Write UTF-8 and ends of lines as on Linux, also to pipes and files of Windows."""
+    for stream in (sys.stdout, sys.stderr) if os.name == "nt" else ():
+        if isinstance(stream, io.TextIOWrapper) and not stream.isatty():
+            stream.reconfigure(encoding="utf-8", newline="\n")
+
+
+def _is_broken_pipe(error: OSError) -> bool:
+    return os.name == "nt" and error.errno == _BROKEN_PIPE_OF_WINDOWS and error.filename is None
 
 
 def _discard_output() -> None:
@@ -114,6 +151,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if arguments is None:
         gc.disable()
     _disconnect()
+    _write_utf8()
     try:
         exit_code = _run(sys.argv[1:] if arguments is None else arguments)
         if sys.stdout is not None:
@@ -129,6 +167,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _print_error(str(error))
         return 1
     except OSError as error:
+        if _is_broken_pipe(error):
+            _discard_output()
+            return BROKEN_PIPE_EXIT_CODE
         if error.filename is not None or error.errno not in _OUTPUT_ERRORS:
             raise
         _discard_output()

@@ -20,6 +20,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, cast
 
 from stretto.base.errors import CommandError
+from stretto.base.portable import BINARY, CLOSED_ON_EXEC, NOT_THROUGH_LINKS
 from stretto.cli.ending_signals import ending_by_signals
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
 STANDARD = "-"
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | NOT_THROUGH_LINKS
 
 
 class OutputFile:
@@ -146,7 +147,7 @@ def _replacing(path: str, failure: str, *, exists: bool) -> Iterator[OutputFile]
 @contextmanager
 def _opened(path: str, flags: int, failure: str) -> Iterator[OutputFile]:
     try:
-        fd = os.open(path, flags | os.O_CLOEXEC, 0o600)
+        fd = os.open(path, flags | CLOSED_ON_EXEC | BINARY, 0o600)
     except OSError as error:
         raise CommandError(f"{failure}: {error.strerror}.", 2) from error
     file = cast("BinaryIO", open(fd, "wb"))  # noqa: SIM115

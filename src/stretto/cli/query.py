@@ -24,7 +24,7 @@ from stretto.cli.text_table import aligned, as_table
 from stretto.cli.trace_reading import reading, warn_of_damage
 from stretto.cli.verb_parser import VerbParser, flag, port_number
 from stretto.viewer.access import LOOPBACK
-from stretto.viewer.peer_user import allowed_users
+from stretto.viewer.peer_user import TELLS_USERS, allowed_users
 from stretto.viewer.trace_site import PORT
 
 if TYPE_CHECKING:
@@ -159,6 +159,9 @@ def as_parquet(result: QueryResult) -> bytes:
         return path.read_bytes()
 
 
+_OPEN_TO_ALL = (
+    "other users of this machine can query the trace, too: only Linux tells who connects."
+)
 _FORMATS = {"table": as_table, "csv": as_csv, "json": as_json}
 
 
@@ -173,6 +176,8 @@ def _serve(given: argparse.Namespace) -> int:
         version = f"Stretto {stretto.__version__}"
         service = RpcService(load, trace or b"", name=trace, version=version)
         print(f"http://{LOOPBACK}:{server.port}", flush=True)
+        if not TELLS_USERS:
+            print(f"stretto: {_OPEN_TO_ALL}", file=sys.stderr)
         print("stretto: Ctrl-C ends.", file=sys.stderr)
         try:
             server.serve(QuerySite(service.answer, server.port))

@@ -23,6 +23,7 @@ def reading(verb: str, path: str) -> Iterator[None]:
     Raises:
         CommandError: The file can't be opened (exit status 2), it isn't a trace, or a package that
             the verb needs is missing (both exit status 1).
+        ModuleNotFoundError: The native part is missing.
         BrokenPipeError: The reader of standard output has gone.
     """
     try:
@@ -30,6 +31,8 @@ def reading(verb: str, path: str) -> Iterator[None]:
     except DecodeError as error:
         raise CommandError(f"{verb}: can't read {path!r}: {error}.") from error
     except ModuleNotFoundError as error:
+        if (error.name or "").startswith("stretto."):
+            raise  # The native part is missing.
         raise CommandError(f"{verb}: {error}.") from error
     except BrokenPipeError:
         raise

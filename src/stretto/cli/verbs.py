@@ -17,6 +17,7 @@ from importlib import import_module
 
 from stretto.base.errors import CommandError
 from stretto.base.nearest_name import MISTYPED, nearest
+from stretto.base.portable import RECORDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,8 +55,24 @@ VERBS = {
 }
 """Stretto's own verbs: (module, description) by name."""
 
+ANYWHERE = {
+    "flows", "summary", "diff", "plot", "query", "convert", "view", "doctor", "completion",
+}  # fmt: skip
+"""The verbs that need no Linux: those that read traces, and `doctor`, which says why there are no
+others."""
+
 SEPARATE = {"fidl": ("stretto-fidl", "compile FIDL definitions, generate bindings")}
 """Verbs of this project's other distributions: (distribution, description) by name."""
+
+
+def own_verbs() -> list[str]:
+    """Return those of Stretto's own verbs that this system has."""
+    return [name for name in VERBS if RECORDS or name in ANYWHERE]
+
+
+def elsewhere() -> list[str]:
+    """Return those of Stretto's own verbs that need another system."""
+    return [name for name in VERBS if not RECORDS and name not in ANYWHERE]
 
 
 def added_verbs() -> dict[str, EntryPoint]:
@@ -74,8 +91,11 @@ def load_verb(name: str) -> Verb:
     """Return the function that runs a verb.
 
     Raises:
-        CommandError: There is no such verb, or its distribution isn't installed or is broken.
+        CommandError: There is no such verb, it needs another system, or its distribution isn't
+            installed or is broken.
     """
+    if name in elsewhere():
+        raise CommandError(f"{name} needs Linux; on this system: {', '.join(own_verbs())}.", 2)
     if name in VERBS:
         _load_bundle(name)
         module, _ = VERBS[name]
@@ -90,7 +110,7 @@ def load_verb(name: str) -> Verb:
             f"{name}: this verb comes with the distribution {distribution}, which is not "
             f"installed: run `pip install {distribution}`."
         )
-    known = [*VERBS, *sorted(added.keys() | SEPARATE)]
+    known = [*own_verbs(), *sorted(added.keys() | SEPARATE)]
     hint = nearest(name, known, MISTYPED)
     raise CommandError(f"There is no verb {name!r}: choose from {', '.join(known)}.{hint}", 2)
 
@@ -115,7 +135,7 @@ def _load(entry: EntryPoint) -> Verb:
 
 def described_verbs() -> dict[str, str]:
     """Return the description of each verb, in the order of `stretto --help`."""
-    texts = {name: text for name, (_, text) in VERBS.items()}
+    texts = {name: VERBS[name][1] for name in own_verbs()}
     for name, (distribution, text) in SEPARATE.items():
         texts[name] = f"{text} (needs `pip install {distribution}`)"
     for name, entry in added_verbs().items():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from contextlib import closing
 from threading import Thread
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from stretto.analysis.conversion import SNIFFED_BYTES, format_of_start
 from stretto.base.errors import CommandError, TransportError
+from stretto.base.portable import read_at
 from stretto.cli.browser import find_browser
 from stretto.cli.verb_parser import VerbParser, flag, port_number, repeatable
 from stretto.viewer.access import LOOPBACK, PUBLIC_UI, SOURCE_HOST, Access, origin_of
@@ -88,7 +88,7 @@ def _trace_file(path: str) -> TraceFile:
         trace = TraceFile(path)
     except TransportError as error:
         raise CommandError(f"view: {error}.", 2) from error
-    start = os.pread(trace.fileno(), SNIFFED_BYTES, 0)
+    start = read_at(trace.fileno(), SNIFFED_BYTES, 0)
     if format_of_start(start) is None and not start.startswith(_OTHER_STARTS):
         _tell(f"{path!r} doesn't begin like a trace: the UI may be unable to read it.")
     return trace
@@ -114,7 +114,7 @@ class _Viewing:
         self._site = TraceSite(trace, access, ui, self._on_fetched, sources=sources)
         host = SOURCE_HOST if sources else LOOPBACK
         home = options.ui if ui is None else f"http://{host}:{server.port}"
-        start = os.pread(trace.fileno(), START_BYTES, 0)
+        start = read_at(trace.fileno(), START_BYTES, 0)
         view = first_view(start, whole=len(start) == trace.size)
         self.url = ui_url(home, trace_url(server.port, self._site.path, host), view)
 

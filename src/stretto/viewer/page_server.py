@@ -12,6 +12,7 @@ Rules
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from contextlib import closing
@@ -90,8 +91,10 @@ class PageServer(ThreadingHTTPServer):
         TransportError: The port is taken, or not allowed.
     """
 
-    # In newer Pythons the default of http.server lets another server use the same port.
+    # In newer Pythons the default of http.server lets another server use the same port, on Windows
+    # in all of them.
     allow_reuse_port = False
+    allow_reuse_address = os.name != "nt"
     daemon_threads = True
     request_queue_size = 64
     site: Site

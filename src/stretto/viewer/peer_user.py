@@ -11,19 +11,25 @@ query fails, the kernel's table of all sockets is read:
      3: 0100007F:9C42 0100007F:1F65 01 …                                       1000
 
 An address (32 bits, in the machine's byte order) and its port are hexadecimal numbers.
+
+macOS and Windows don't tell a program whose socket that is: there every user is answered.
 """
 
 from __future__ import annotations
 
 import os
-import pwd
 import socket
 import struct
 
 from stretto.base.errors import ConfigError
+from stretto.base.portable import RECORDS
 from stretto.viewer.socket_diag import Address, owner_by_netlink
 
 TABLE = "/proc/net/tcp"
+TELLS_USERS = RECORDS
+"""Whether the kernel reports the owner of a socket."""
+ANYONE = -1
+"""The user of each connection if the kernel doesn't."""
 
 _ESTABLISHED = "01"
 """In other states the table has no owner: it lists sockets that were closed as root's."""
@@ -31,6 +37,8 @@ _ESTABLISHED = "01"
 
 def connected_user(connection: socket.socket) -> int | None:
     """Returns the id of the peer's user; None if it can't be determined."""
+    if not TELLS_USERS:
+        return ANYONE
     try:
         return socket_owner(connection.getpeername(), connection.getsockname())
     except OSError:
@@ -73,18 +81,26 @@ def allowed_users(names: tuple[str, ...] = ()) -> frozenset[int]:
     """Returns the users that may connect: ours, root, the user of sudo, and the named users.
 
     Raises:
-        ConfigError: A named user doesn't exist.
+        ConfigError: A named user doesn't exist, or this system doesn't tell users.
     """
+    if not TELLS_USERS:
+        if names:
+            raise ConfigError("users need Linux: this system doesn't tell who connects")
+        return frozenset({ANYONE})
     users = {0, os.geteuid()}
     through_sudo = os.environ.get("SUDO_UID", "")
     if os.geteuid() == 0 and through_sudo.isdecimal():
         users.add(int(through_sudo))
-    for name in names:
-        try:
-            users.add(int(name) if name.isdecimal() else pwd.getpwnam(name).pw_uid)
-        except KeyError:
-            raise ConfigError(f"there is no user {name!r}: give a name or a number") from None
-    return frozenset(users)
+    return frozenset(users.union(map(_user_id, names)))
+
+
+def _user_id(name: str) -> int:
+    from pwd import getpwnam  # Windows doesn't have it.
+
+    try:
+        return int(name) if name.isdecimal() else getpwnam(name).pw_uid
+    except KeyError:
+        raise ConfigError(f"there is no user {name!r}: give a name or a number") from None
 
 
 def _in_table(address: Address) -> str:

@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from stretto.base.errors import RemoteProtocolError, TransportError
+from stretto.base.portable import read_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -55,7 +56,7 @@ class FileBody:
         position = 0
         while position < self.size:
             try:
-                block = os.pread(self._fd, min(BLOCK_BYTES, self.size - position), position)
+                block = read_at(self._fd, min(BLOCK_BYTES, self.size - position), position)
             except OSError as error:
                 raise TransportError(f"can't read the file any more: {error.strerror}") from error
             if not block:

