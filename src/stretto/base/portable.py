@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from _thread import allocate_lock
@@ -39,3 +40,12 @@ def read_at(fd: int, size: int, offset: int) -> bytes:
     with _position:
         os.lseek(fd, offset, os.SEEK_SET)
         return os.read(fd, size)
+
+
+def is_broken_pipe(error: OSError) -> bool:
+    """Return whether writing to a pipe has failed because its reader has gone.
+
+    Windows reports this as an invalid argument.
+    """
+    on_windows = os.name == "nt" and error.errno == errno.EINVAL and error.filename is None
+    return on_windows or isinstance(error, BrokenPipeError)

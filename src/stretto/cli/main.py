@@ -9,7 +9,7 @@ import os
 import sys
 
 from stretto.base.errors import CommandError, StrettoError
-from stretto.base.portable import RECORDS
+from stretto.base.portable import RECORDS, is_broken_pipe
 from stretto.cli.verbs import described_verbs, elsewhere, load_verb
 
 TYPE_CHECKING = False
@@ -20,7 +20,6 @@ USAGE_EXIT_CODE = 2
 BROKEN_PIPE_EXIT_CODE = 128 + 13
 """The shell's exit code for death by SIGPIPE: `stretto flows trace.pftrace | head`."""
 _OUTPUT_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
-_BROKEN_PIPE_OF_WINDOWS = errno.EINVAL
 
 _WHEEL = (
     "Install a wheel for Linux (x86-64, aarch64) and CPython 3.11 to 3.15, or build from the "
@@ -121,10 +120,6 @@ def _write_utf8() -> None:
             stream.reconfigure(encoding="utf-8", newline="\n")
 
 
-def _is_broken_pipe(error: OSError) -> bool:
-    return os.name == "nt" and error.errno == _BROKEN_PIPE_OF_WINDOWS and error.filename is None
-
-
 def _discard_output() -> None:
     """Redirect standard output to /dev/null, so that the interpreter's last flush succeeds."""
     if sys.stdout is None:
@@ -157,9 +152,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if sys.stdout is not None:
             sys.stdout.flush()
         return exit_code
-    except BrokenPipeError:
-        _discard_output()
-        return BROKEN_PIPE_EXIT_CODE
     except CommandError as error:
         _print_error(str(error))
         return error.exit_code
@@ -167,7 +159,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _print_error(str(error))
         return 1
     except OSError as error:
-        if _is_broken_pipe(error):
+        if is_broken_pipe(error):
             _discard_output()
             return BROKEN_PIPE_EXIT_CODE
         if error.filename is not None or error.errno not in _OUTPUT_ERRORS:

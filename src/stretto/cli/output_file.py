@@ -20,7 +20,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, cast
 
 from stretto.base.errors import CommandError
-from stretto.base.portable import BINARY, CLOSED_ON_EXEC, NOT_THROUGH_LINKS
+from stretto.base.portable import BINARY, CLOSED_ON_EXEC, NOT_THROUGH_LINKS, is_broken_pipe
 from stretto.cli.ending_signals import ending_by_signals
 
 if TYPE_CHECKING:
@@ -62,9 +62,9 @@ class OutputFile:
 def _writing(failure: str) -> Iterator[None]:
     try:
         yield
-    except BrokenPipeError:
-        raise
     except OSError as error:
+        if is_broken_pipe(error):
+            raise BrokenPipeError from error
         raise CommandError(f"{failure}: {error.strerror or error}.") from error
 
 

@@ -5,6 +5,7 @@ The processes run on Linux and imitate another system (`tests/support/other_syst
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
 import subprocess
@@ -16,6 +17,7 @@ from pathlib import Path
 import pytest
 
 import stretto
+from stretto.base import portable
 from stretto.cli import main as command
 from stretto.cli import verbs
 from stretto.viewer import peer_user
@@ -190,3 +192,13 @@ def test_instrumented_program_runs_and_modules_that_read_traces_are_imported(
     ended = other_system.run("program.py", cwd=folder)
     assert (ended.returncode, ended.stderr) == (0, "")
     assert not (folder / "never.pftrace").exists()
+
+
+def test_reader_of_a_pipe_that_has_gone_is_known_on_windows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    invalid = OSError(errno.EINVAL, "Invalid argument")
+    assert not portable.is_broken_pipe(invalid)
+    monkeypatch.setattr(portable.os, "name", "nt")
+    assert portable.is_broken_pipe(invalid)
+    assert not portable.is_broken_pipe(OSError(errno.EINVAL, "Invalid argument", "a file"))
