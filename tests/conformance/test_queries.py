@@ -28,7 +28,7 @@ REFUSED = {
     "topprocesses": "metrics as protobuf messages are not available",
     "no module stacks.cpu_profiling": "profiles are not imported",
     "no module linux.perf.samples": "profiles are not imported",
-    "no module linux.cpu.utilization": "not written",
+    "no module linux.cpu.utilization.slice": "not written",
     "graph_reachable_dfs": "not written",
 }
 """Why some queries of the list are refused, by a part of the error's message."""

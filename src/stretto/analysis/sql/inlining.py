@@ -48,7 +48,8 @@ def inline_functions(
         named = _arguments(called, function.parameters)
         body = parse(substitute(function.body, {name: _PREFIX + name for name in named}))
         _check_depth(called, body)
-        _qualify(called, named, catalog)
+        if body.find(exp.From):  # Its columns could be taken for those of the arguments.
+            _qualify(called, named, catalog)
         _rename_tables(body, f"_f{number}_")
         _inline(called, _with_values(body, named), function)
     raise QueryError(f"the statement has more than {_MAX_CALLS} calls of functions")

@@ -64,8 +64,8 @@ class Library:
         self._included -= texts.keys()
 
     def names(self) -> list[str]:
-        """Return the names of all modules."""
-        return sorted(self._texts)
+        """Return the names of all modules, without private ones such as `slices._covered`."""
+        return sorted(name for name in self._texts if "._" not in name)
 
     def include(self, pattern: str) -> Iterator[str]:
         """Yield the SQL of the modules that match `a.b`, `a.*` or `*`, each one only once.
@@ -75,7 +75,7 @@ class Library:
         """
         names = self._matching(pattern)
         if not names:
-            advice = f"{nearest(pattern, self._texts)} {LISTING}"
+            advice = f"{nearest(pattern, self.names())} {LISTING}"
             raise QueryError(f"there is no module {pattern}.{advice}")
         for name in names:
             if name not in self._included:

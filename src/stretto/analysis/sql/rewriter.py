@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from stretto.analysis.sql.catalog import Catalog
 
 
+_COMMANDS = re.compile(r"\s*(explain|replace)\b", re.IGNORECASE)
 _CAST_TO_STRING = re.compile(r"(?i)\bcast\s*\([^()]*\bas\s+string\s*\)")
 """A cast that sqlglot takes for one to text."""
 
@@ -64,6 +65,8 @@ def parse(text: str, functions: Iterable[str] = ()) -> exp.Expr:
     Raises:
         QueryError: The syntax is wrong.
     """
+    if command := _COMMANDS.match(text):  # sqlglot would log that it doesn't know them.
+        raise refused(command[1].upper())
     try:
         tree = sqlglot.parse_one(text, read=_dialect(frozenset(map(str.upper, functions))))
     except ParseError as error:

@@ -89,8 +89,8 @@ _FUNCTIONS = {
         "(a bigint) as a",
         "(a hugeint) as cast(a as bigint)",
         (
-            "(a double) as coalesce(try_cast(trunc(a) as bigint), if(a > 0, 9223372036854775807, "
-            "-9223372036854775807 - 1))"
+            "(a double) as if(a is null, null, coalesce(try_cast(trunc(a) as bigint), "
+            "if(a > 0, 9223372036854775807, -9223372036854775807 - 1)))"
         ),
         (
             "(a varchar) as if(a is null, null, "

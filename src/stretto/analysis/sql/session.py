@@ -139,9 +139,11 @@ class Session:
             return self._create_function(statement)
         if kind in ("index", "drop index"):
             return self._index(statement)
-        if kind == "span join":
+        if kind in ("span join", "new span join"):
             query = span_join(expand(statement.text, self.catalog.macros), self._columns_of)
-            return self._connection.execute(f'create table "{statement.name}" as {query}') and None
+            created = "table" if kind == "span join" else "table if not exists"
+            self._connection.execute(f'create {created} "{statement.name}" as {query}')
+            return None
         expanded = expand(statement.text, self.catalog.macros)
         try:
             return self._run_sql(statement, rewrite(expanded, self.catalog))

@@ -18,7 +18,7 @@ class Statement(NamedTuple):
 
     Attributes:
         kind: `table`, `view`, `function`, `table function`, `macro`, `index`, `drop index`,
-            `include`, `span join`, one of `inspection.py:KINDS` or, for plain SQL, `sql`.
+            `include`, `span join`, `new span join` (if there is no such table), one of `inspection.py:KINDS` or, for plain SQL, `sql`.
         text: The SQL; of PerfettoSQL's own statements only the part after `as` or `using`.
         start: Its position in the user's text.
         name: The name of what is created or included; for `index` the name of the table.
@@ -238,9 +238,11 @@ class _Reader:
 
     def _virtual_table(self) -> Statement:
         self._expect("table")
+        only_new = self._accept("if") and self._expect("not") and self._expect("exists")
         start, name = self._start(), self._name()
         self._expect("using")
         if not self._name().lower().startswith("span_"):
             self._fail("of all virtual tables, only span joins are available")
         self._next -= 1
-        return Statement("span join", self._rest(), start, name)
+        kind = "new span join" if only_new else "span join"
+        return Statement(kind, self._rest(), start, name)

@@ -117,15 +117,17 @@ class SqliteEngine:
             self._create_function(statement)
         elif kind == "table function":
             self._check_new(statement, self._functions)
-            self._functions[statement.name.lower()] = statement
+            body = expand(statement.text, self._macros)
+            self._functions[statement.name.lower()] = statement._replace(text=body)
         elif kind == "drop index":
             self._connection.execute(f'drop index "{statement.parameters[0]}"')
         elif kind == "index":
             columns = ", ".join(statement.columns) or "1"
             self._run(f'create index "{statement.parameters[0]}" on "{statement.name}" ({columns})')
-        elif kind == "span join":
+        elif kind in ("span join", "new span join"):
             query = span_join(expand(statement.text, self._macros), self._columns_of)
-            self._run(f'create table "{statement.name}" as {query}')
+            created = "table" if kind == "span join" else "table if not exists"
+            self._run(f'create {created} "{statement.name}" as {query}')
         elif kind == "sql":
             return self._run(self._expanded(statement.text))
         else:

@@ -209,6 +209,35 @@ class TestStatements:
         assert rows == [(10, 30, None), (30, None, 20)]
         assert {type(x) for row in rows for x in row} == {float, type(None)}
 
+    def test_intervals_of_a_value_that_repeats_are_two(self, processor: TraceProcessor) -> None:
+        rows = processor.query(
+            "include perfetto module counters.intervals; "
+            "create perfetto table repeated as "
+            "with data(id, ts, track_id, value) as (values (0, 5, 1, 1), (1, 7, 1, 2), "
+            "(2, 9, 1, 2), (3, 11, 1, 2), (4, 13, 1, 2), (5, 20, 1, 3)) select * from data; "
+            "select id, dur, value, next_value, delta_value "
+            "from counter_leading_intervals!(repeated) where id < 5 order by id"
+        ).fetchall()
+        assert rows == [(0, 2, 1, 2, None), (1, 2, 2, 2, 1), (2, 11, 2, 3, 0)]
+
+    def test_span_join_may_exist(self, processor: TraceProcessor) -> None:
+        spans = "create perfetto table spans as select 5 as ts, 10 as dur, 1 as a"
+        other = "create perfetto table others as select 8 as ts, 10 as dur, 2 as b"
+        join = "create virtual table if not exists joined using span_join(spans, others)"
+        rows = processor.query(f"{spans}; {other}; {join}; {join}; select * from joined").fetchall()
+        assert rows == [(8, 7, 1, 2)]
+        with pytest.raises(QueryError, match="already exists"):
+            processor.query(join.replace("if not exists ", ""))
+
+    def test_columns_of_several_tables_are_arguments_of_an_expression(
+        self, processor: TraceProcessor
+    ) -> None:
+        rows = processor.query(
+            "create perfetto function added(x LONG, y LONG) returns LONG as select $x + $y; "
+            "select added(a, b) from (select 1 as a), (select 2 as b)"
+        ).fetchall()
+        assert rows == [(3,)]
+
     def test_comment_alone_is_refused(self, processor: TraceProcessor) -> None:
         with pytest.raises(QueryError, match="no statement"):
             processor.query("-- nothing")
@@ -236,6 +265,7 @@ VALUES = [
     ("sqrt(-1)", None),
     ("regexp_extract('ac', 'a(b)?c')", "ac"),
     ("__intrinsic_stringify!(a + b)", "a + b"),
+    ("(select cast(x as int) from (select null + 0.5 as x))", None),
 ]
 
 

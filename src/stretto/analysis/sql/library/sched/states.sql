@@ -19,3 +19,11 @@ select case $state
     when 'N' then 'No Load'
     else $state
 end;
+
+create perfetto function sched_state_io_to_human_readable_string(sched_state STRING, io_wait BOOL)
+returns STRING as
+select coalesce(sched_state_to_human_readable_string($sched_state), '') || case $io_wait
+    when 1 then ' (IO)'
+    when 0 then ' (non-IO)'
+    else ''
+end;

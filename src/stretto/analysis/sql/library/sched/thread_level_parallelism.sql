@@ -4,7 +4,7 @@ include perfetto module intervals.overlap;
 create perfetto table sched_runnable_thread_count as
 select ts, value as runnable_thread_count
 from intervals_overlap_count!(
-    (select ts, dur from thread_state where state in ('R', 'R+')), ts, dur);
+    (select ts, dur from thread_state where state = 'R'), ts, dur);
 
 create perfetto table sched_uninterruptible_sleep_thread_count as
 select ts, value as uninterruptible_sleep_thread_count
