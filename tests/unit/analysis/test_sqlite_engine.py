@@ -56,6 +56,13 @@ def test_function_whose_body_names_a_table_is_called_for_each_row(
     assert rows == [(0, 1), (1, 1), (2, 1)]
 
 
+MACRO_IN_FUNCTION = """
+create perfetto macro one() returns Expr as 1;
+create perfetto function ones() returns TABLE(a LONG) as select one!() as a;
+select a from ones()
+"""
+
+
 @pytest.mark.parametrize(
     ("sql", "expected"),
     [
@@ -75,11 +82,7 @@ def test_function_whose_body_names_a_table_is_called_for_each_row(
         ("select value_at_max_ts(ts, name) from slice", [("leaf",)]),
         ("select 'ab12' regexp '[0-9]', regexp_extract('ab12', '[0-9]+')", [(1, "12")]),
         ("create perfetto table t as select 1 as a; select a from t", [(1,)]),
-        (
-            "create perfetto macro one() returns Expr as 1; create perfetto function ones() "
-            "returns TABLE(a LONG) as select one!() as a; select a from ones()",
-            [(1,)],
-        ),
+        (MACRO_IN_FUNCTION, [(1,)]),
         ("create or replace perfetto view v as select 2 as a; select a from v", [(2,)]),
         ("create perfetto table t as select 1 as a; create perfetto index i on t(a)", []),
         ("include perfetto module slices.self_dur; select count(*) from slice_self_dur", [(3,)]),

@@ -18,7 +18,8 @@ class Statement(NamedTuple):
 
     Attributes:
         kind: `table`, `view`, `function`, `table function`, `macro`, `index`, `drop index`,
-            `include`, `span join`, `new span join` (if there is no such table), one of `inspection.py:KINDS` or, for plain SQL, `sql`.
+            `include`, `span join`, `new span join` (if there is no such table), one of
+            `inspection.py:KINDS` or, for plain SQL, `sql`.
         text: The SQL; of PerfettoSQL's own statements only the part after `as` or `using`.
         start: Its position in the user's text.
         name: The name of what is created or included; for `index` the name of the table.
