@@ -53,8 +53,8 @@ static uint64_t last_word(const uint8_t* data, size_t size) {
          (uint64_t)data[size - 1] << 16;
 }
 
-static uint32_t hash_of(enum st_intern_kind kind, const uint8_t* data,
-                        size_t size) {
+static inline uint32_t hash_of(enum st_intern_kind kind, const uint8_t* data,
+                               size_t size) {
   uint64_t hash = mix((uint64_t)kind, size);
   uint64_t last = last_word(data, size);
   for (; size > 8; data += 8, size -= 8)
@@ -73,9 +73,10 @@ static bool matches(const struct st_intern_table* t,
 
 /* Returns the slot of the string.  If the string is not stored, returns the
  * empty slot in which it can be stored. */
-static struct st_intern_slot* find(const struct st_intern_table* t,
-                                   uint32_t hash, enum st_intern_kind kind,
-                                   const void* data, size_t size) {
+static inline struct st_intern_slot* find(const struct st_intern_table* t,
+                                          uint32_t hash,
+                                          enum st_intern_kind kind,
+                                          const void* data, size_t size) {
   uint32_t mask = t->capacity - 1;
   uint32_t i = hash & mask;
   while (t->slots[i].iid && !matches(t, &t->slots[i], hash, kind, data, size))

@@ -171,11 +171,12 @@ void remember_keywords(struct thread_state* t, struct thread_sequence* s,
   if (count > MAX_PLAIN_ARGUMENTS)
     return;
   struct keyword_entry found = {
-      .names = names, .epoch = s->core.epoch, .count = (uint8_t)count};
-  found.track = -1;
+      .names = names, .epoch = s->core.epoch, .track = -1};
   for (Py_ssize_t i = 0; i < count; i++) {
     if (!find_keyword(s, &found, i))
       return;
+    if (found.track != i)
+      found.count = (uint8_t)(i + 1);
   }
   struct keyword_entry* slot = keyword_slot(s, names);
   Py_INCREF(names);
@@ -208,7 +209,7 @@ static ALWAYS_INLINE uint8_t* put_event(uint8_t* p, const uint8_t* limit,
 
 /* Puts the event on the track that the caller has passed.  Returns false if
  * that track was not described yet, or if the value is no Track. */
-static bool use_track(struct current* now, PyObject* value) {
+static ALWAYS_INLINE bool use_track(struct current* now, PyObject* value) {
   if (value == Py_None)
     return true;
   if (Py_TYPE(value) != st_track_type)

@@ -31,6 +31,8 @@ struct keyword_entry {
   /* The names of the keywords: a strong reference to a tuple of str. */
   PyObject* names;
   uint32_t epoch;
+  /* The number of keywords up to the last one that put_keywords() has to
+   * encode: it skips the option `track`. */
   uint8_t count;
   /* Whether the call site's last event had more than 127 bytes. */
   bool wide;

@@ -4,7 +4,6 @@
 
 #include "bind/common/text.h"
 #include "bind/common/types.h"
-#include "bind/track_event/process_track.h"
 #include "core/setters.h"
 
 #define NAMED_TRACK_MAGIC 0xCD571EC5EAD37024u
@@ -45,9 +44,7 @@ static void build_descriptor(TrackObject* t, uint64_t parent_uuid) {
   Py_XDECREF(release);
 }
 
-const struct st_track* track_resolve(TrackObject* t) {
-  if (LIKELY(t->process_generation == st_process_generation))
-    return &t->core;
+const struct st_track* track_of_new_process(TrackObject* t) {
   const struct st_track* process = st_process_track_get();
   t->process_generation = st_process_generation;
   if (t->kind == TRACK_FIXED)

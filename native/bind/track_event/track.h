@@ -15,6 +15,7 @@
 #pragma once
 
 #include "bind/common/python.h"
+#include "bind/track_event/process_track.h"
 #include "core/track_event.h"
 
 typedef struct {
@@ -37,9 +38,17 @@ enum track_kind { TRACK_CHILD, TRACK_FIXED };
 
 extern PyTypeObject* st_track_type;
 
-/* Returns the track's description.  After a fork, first changes its uuid and
- * descriptor to those of the new process. */
-const struct st_track* track_resolve(TrackObject* track);
+/* Changes the uuid and the descriptor of a track to those of the current
+ * process, and returns the track's description. */
+const struct st_track* track_of_new_process(TrackObject* track);
+
+/* Returns the track's description.  At the first use in a process, that is also
+ * after a fork, first changes its uuid and descriptor. */
+static inline const struct st_track* track_resolve(TrackObject* track) {
+  return LIKELY(track->process_generation == st_process_generation)
+             ? &track->core
+             : track_of_new_process(track);
+}
 
 /* Returns a new reference to the counter track with this name (a str) and
  * parent.  If `parent` is NULL, the parent is the process, and the unit (a str,
