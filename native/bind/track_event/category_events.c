@@ -206,7 +206,7 @@ PyObject* category_counter(PyObject* self, PyObject* const* args,
 static uint64_t begin_track(struct thread_state* t, TrackObject* track) {
   if (track)
     return track_resolve(track)->uuid;
-  if (context_changed(t, PyThreadState_Get()))
+  if (context_changed(t))
     thread_state_refresh_task(t);
   return current_track_uuid(t);
 }

@@ -504,8 +504,7 @@ static uint32_t emit(const struct event_request* r, uint32_t mask) {
   PyErr_Fetch(&error, &error_value, &traceback);
   /* An event on a Track object needs no task, but the fast path of the next
    * event does (ready_thread). */
-  if ((r->track || !has_given_track(r)) &&
-      context_changed(t, PyThreadState_Get()))
+  if ((r->track || !has_given_track(r)) && context_changed(t))
     thread_state_refresh_task(t);
   thread_state_refresh_name(t, mask);
   size_t base = t->scratch.size;

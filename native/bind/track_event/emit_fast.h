@@ -26,7 +26,7 @@ static inline struct thread_state* ready_thread(void) {
   struct thread_state* t = st_thread;
   if (UNLIKELY(!t || t->busy))
     return NULL;
-  return UNLIKELY(context_changed(t, PyThreadState_Get())) ? NULL : t;
+  return UNLIKELY(context_changed(t)) ? NULL : t;
 }
 
 /* Fills *c if the ids of the event are cached in the thread's sequence for the

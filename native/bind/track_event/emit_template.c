@@ -98,7 +98,7 @@ static struct thread_sequence* ready_sequence(const struct event_request* r,
   if (UNLIKELY(!t || t->busy || (mask & (mask - 1))))
     return NULL;
   bool in_task = !r->on_thread_track && !r->track;
-  if (in_task && context_changed(t, PyThreadState_Get()))
+  if (in_task && context_changed(t))
     thread_state_refresh_task(t);
   int slot = __builtin_ctz(mask);
   struct thread_sequence* s = t->sequences[slot];

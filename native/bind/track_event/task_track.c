@@ -85,7 +85,7 @@ static bool use_track_of_current_task(struct thread_state* t) {
 }
 
 void thread_state_refresh_task(struct thread_state* t) {
-  PyThreadState* python = PyThreadState_Get();
+  PyThreadState* python = python_state(t);
   t->context = python->context;
   t->context_version = python->context_ver;
   if (!current_track_hook)

@@ -15,8 +15,10 @@
 
 #include "bind/track_event/thread_state.h"
 
-static inline bool context_changed(const struct thread_state* t,
-                                   PyThreadState* python) {
+/* Returns whether the thread, which is the calling one, may run another task
+ * than at its last event. */
+static inline bool context_changed(const struct thread_state* t) {
+  const PyThreadState* python = python_state(t);
   return python->context_ver != t->context_version ||
          python->context != t->context;
 }

@@ -162,6 +162,23 @@ static bool describe_by_hook(struct thread_state* t) {
   return ok;
 }
 
+static void forget_python_state(PyObject* Py_UNUSED(capsule)) {
+  if (st_thread)
+    st_thread->python = NULL;
+}
+
+/* Keeps the PyThreadState of the calling thread.  An exception that is set is
+ * lost. */
+static void keep_python_state(struct thread_state* t) {
+  PyObject* dict = PyThreadState_GetDict();
+  PyObject* end = dict ? PyCapsule_New(t, NULL, forget_python_state) : NULL;
+  /* The capsule of an earlier state of this thread is dropped here. */
+  if (end && PyDict_SetItemString(dict, "stretto", end) == 0)
+    t->python = PyThreadState_Get();
+  Py_XDECREF(end);
+  PyErr_Clear();
+}
+
 static struct thread_state* make_thread_state(void) {
   struct thread_state* t = PyMem_RawCalloc(1, sizeof *t);
   if (!t)
@@ -174,6 +191,7 @@ static struct thread_state* make_thread_state(void) {
   }
   st_thread_list_add(&states, &t->record, 0);
   st_thread_list_claim(&t->record);
+  keep_python_state(t);
   if (watch)
     watch(t);
   return t;

@@ -52,6 +52,8 @@ struct thread_state {
   /* The track of the asyncio task that the thread is running, or NULL. */
   TrackObject* task_track;
   struct task_track tasks[TASK_TRACKS];
+  /* The thread's PyThreadState as long as it exists, or NULL. */
+  PyThreadState* python;
   /* The context that the thread had last.  It is only compared. */
   PyObject* context;
   uint64_t context_version;
@@ -79,6 +81,20 @@ struct thread_state {
 };
 
 extern _Thread_local struct thread_state* st_thread;
+
+/* Returns the PyThreadState of the calling thread, whose state is `t`.
+ *
+ * PyThreadState_Get() takes a tenth of an event's time where CPython is a shared
+ * library: it calls the dynamic linker to find its thread-local variable.  A
+ * thread of Python has one PyThreadState as long as it runs; a thread of C that
+ * calls Python may have one per call.  So a capsule in the dict of the
+ * PyThreadState tells when that ends.  From then on CPython is asked.
+ *
+ * A thread that switches to another PyThreadState while the kept one exists
+ * (PyThreadState_Swap) is taken for one that runs the same task. */
+static inline PyThreadState* python_state(const struct thread_state* t) {
+  return LIKELY(t->python != NULL) ? t->python : PyThreadState_Get();
+}
 
 /* Returns the thread's sequence for the only slot in the mask.  Returns NULL if
  * the mask has several slots, or if the sequence cannot be written to now. */
