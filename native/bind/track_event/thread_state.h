@@ -91,7 +91,11 @@ extern _Thread_local struct thread_state* st_thread;
  * PyThreadState tells when that ends.  From then on CPython is asked.
  *
  * A thread that switches to another PyThreadState while the kept one exists
- * (PyThreadState_Swap) is taken for one that runs the same task. */
+ * (PyThreadState_Swap) is taken for one that runs the same task.
+ *
+ * Limit: a thread of C whose first event comes from a destructor that runs while
+ * its state ends, and that attaches again, compares with the memory of the freed
+ * state. */
 static inline PyThreadState* python_state(const struct thread_state* t) {
   return LIKELY(t->python != NULL) ? t->python : PyThreadState_Get();
 }

@@ -174,7 +174,7 @@ OUTPUT = Group(
         _size,
         default=DEFAULT_SIZE_BYTES,
     ),
-    Option("--full", "every call, written to OUT all along"),
+    Option("--full", "every call up to --max-depth, written to OUT all along"),
     Option(
         "--ring",
         "every call, the last that fit into --buffer; the default with --buffer, --c-functions, "
