@@ -1,13 +1,18 @@
 """Questions about a trace. Each has a name, and a query in PerfettoSQL that answers it.
 
-In a query, `$slice` stands for the name of a slice. The name may be a pattern of `glob`.
+In a query, `$slice` stands for the name of a slice. The name may be a pattern of `glob`. `lasted`
+is the duration of a slice; unfinished ones last to the trace's end.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from stretto.analysis.sql.macros import substitute
+from stretto.base.nearest_name import nearest
+
+if TYPE_CHECKING:
+    from stretto.analysis.trace_processor import TraceProcessor
 
 
 class Question(NamedTuple):
@@ -22,49 +27,73 @@ class Question(NamedTuple):
         return "$slice" in self.sql
 
 
+_LASTING = """lasting as (
+    select *, iif(dur < 0, trace_end() - ts, dur) as lasted from slice)"""
+
+_OWN_TRACK = "k.parent_id is null and coalesce(k.name, '') = ''"
+"""Whether a track is what its thread does, and not beside it, as `event loop`."""
+
 QUESTIONS = {
     "longest": Question(
-        "the longest slices",
-        """
-select s.ts - trace_start() as start, s.dur, s.name, coalesce(t.name, lane.name) as thread,
-    p.name as process
-from slice s left join track lane on s.track_id = lane.id
+        "the longest slices; unfinished ones last to the trace's end",
+        f"""
+with {_LASTING}
+select s.ts - trace_start() as start, s.lasted as dur, s.name,
+    coalesce(t.name, lane.name) as thread, p.name as process
+from lasting s left join track lane on s.track_id = lane.id
 left join thread_track k on s.track_id = k.id left join thread t using (utid)
 left join process_track l on s.track_id = l.id
 left join process p on p.upid = coalesce(t.upid, l.upid)
-order by s.dur desc limit 20""",
+order by s.lasted desc, s.id limit 20""",
     ),
     "p99": Question(
         "the percentiles of a slice's duration",
-        """
-select name, count(*) as calls, percentile(dur, 50) as p50, percentile(dur, 90) as p90,
-    percentile(dur, 99) as p99, max(dur) as longest
-from slice where name glob $slice and dur > 0 group by name order by p99 desc""",
+        # Interpolated values have two digits; what is behind them differs between the engines.
+        f"""
+with {_LASTING}
+select name, count(*) as calls, round(percentile(lasted, 50), 2) as p50,
+    round(percentile(lasted, 90), 2) as p90, round(percentile(lasted, 99), 2) as p99,
+    max(lasted) as longest
+from lasting where name glob $slice and dur <> 0 group by name order by p99 desc, name""",
     ),
     "callers": Question(
         "the slices directly around a slice, by time",
-        """
-select parent.name as caller, count(*) as calls, sum(s.dur) as total
-from slice s left join slice parent on s.parent_id = parent.id
-where s.name glob $slice and s.dur >= 0 group by parent.name order by total desc""",
+        f"""
+with {_LASTING}
+select parent.name as caller, count(*) as calls, sum(s.lasted) as total
+from lasting s left join slice parent on s.parent_id = parent.id
+where s.name glob $slice group by parent.name order by total desc, caller""",
     ),
     "inside": Question(
         "the slices directly inside a slice, by time",
-        """
-select child.name, count(*) as calls, sum(child.dur) as total, max(child.dur) as longest
-from slice s join slice child on child.parent_id = s.id
-where s.name glob $slice and child.dur >= 0 group by child.name order by total desc""",
+        f"""
+with {_LASTING}
+select child.name, count(*) as calls, sum(child.lasted) as total, max(child.lasted) as longest
+from slice s join lasting child on child.parent_id = s.id
+where s.name glob $slice group by child.name order by total desc, child.name""",
     ),
     "meanwhile": Question(
-        "the slices of other threads during a slice, by time",
-        """
-select t.name as thread, o.name, count(*) as calls,
-    sum(min(o.ts + o.dur, s.ts + s.dur) - max(o.ts, s.ts)) as overlap
-from slice s
-join slice o on o.ts < s.ts + s.dur and o.ts + o.dur > s.ts and o.track_id <> s.track_id
-join thread_track k on o.track_id = k.id join thread t using (utid)
-where s.name glob $slice and s.dur > 0 and o.depth = 0
-group by t.name, o.name order by overlap desc limit 20""",
+        "the outermost slices of other threads while a slice ran, by time",
+        # A thread that ran the slice itself is compared with the other threads that did, all others
+        # with all. A lane of a task has no thread: its slices are those of the threads' steps, too.
+        f"""
+include perfetto module slices._covered;
+with {_LASTING},
+asked as (
+    select k.utid, s.ts, s.lasted as dur
+    from lasting s left join thread_track k on s.track_id = k.id where s.name glob $slice),
+keys as (select utid as key from asked where utid is not null union select -1),
+ran as (select key, ts, dur from keys join asked on key = -1 or (utid is not null and utid <> key)),
+others as (
+    select s.id, s.name, s.ts, s.lasted as dur, k.utid, coalesce(keys.key, -1) as key
+    from lasting s join thread_track k on s.track_id = k.id left join keys on keys.key = k.utid
+    where s.depth = 0)
+select p.name as process, t.name as thread, t.tid, o.name, count(*) as calls,
+    cast(sum(c.covered) as int) as overlap
+from _covered_time!((select id, key, ts, dur from others), _merged_spans!(ran)) c
+join others o on o.id = c.id join thread t on t.utid = o.utid
+left join process p on p.upid = t.upid
+group by t.utid, o.name order by overlap desc, t.utid, o.name limit 20""",
     ),
     "while-waiting": Question(
         "the calls in a slice that waited: for more than half of their time the thread had no CPU",
@@ -77,12 +106,18 @@ where s.name glob $slice and inner_slice.thread_dur * 2 < inner_slice.dur
 group by inner_slice.name order by waiting desc limit 20""",
     ),
     "threads": Question(
-        "the time that each thread spent in slices",
-        """
-select p.name as process, t.name as thread, t.tid, count(*) as slices, sum(s.dur) as busy
-from slice s join thread_track k on s.track_id = k.id join thread t using (utid)
-left join process p using (upid)
-where s.depth = 0 and s.dur > 0 group by utid order by busy desc""",
+        "the time that each thread spent in slices of its own track",
+        f"""
+include perfetto module slices._covered;
+with {_LASTING},
+outermost as (
+    select k.utid as key, s.ts, s.lasted as dur
+    from lasting s join thread_track k on s.track_id = k.id
+    where s.depth = 0 and s.dur <> 0 and {_OWN_TRACK})
+select p.name as process, t.name as thread, t.tid, cast(sum(merged) as int) as slices,
+    cast(sum(dur) as int) as busy
+from _merged_spans!(outermost) join thread t on t.utid = key left join process p using (upid)
+group by t.utid order by busy desc, t.utid""",
     ),
     "counters": Question(
         "the smallest, mean and largest value of each counter",
@@ -93,9 +128,10 @@ from counters group by track_id order by name""",
     ),
     "gc": Question(
         "the garbage collector's runs",
-        """
-select name, count(*) as runs, sum(dur) as total, max(dur) as longest
-from slice where category = 'python.gc' group by name order by total desc""",
+        f"""
+with {_LASTING}
+select name, count(*) as runs, sum(lasted) as total, max(lasted) as longest
+from lasting where category = 'python.gc' group by name order by total desc, name""",
     ),
     "logs": Question(
         "the messages of the log",
@@ -126,5 +162,23 @@ def query_of(name: str, slice_name: str) -> str:
         slice_name: The name of the slice that the question is about, or a pattern of `glob`;
             ignored if the question is not about a slice.
     """
-    quoted = "'" + slice_name.replace("'", "''") + "'"
-    return substitute(QUESTIONS[name].sql.strip(), {"slice": quoted})
+    return substitute(QUESTIONS[name].sql.strip(), {"slice": _quoted(slice_name)})
+
+
+def unknown_slice(trace: TraceProcessor, slice_name: str) -> str:
+    """Return what to say if no slice has the name; empty if one has it.
+
+    Args:
+        trace: The trace.
+        slice_name: The name that a question is about, or a pattern of `glob`.
+    """
+    named = f"select 1 from slice where name glob {_quoted(slice_name)} limit 1"
+    if trace.query(named).fetchall():
+        return ""
+    names = trace.query("select distinct name from slice where name is not null").fetchall()
+    advice = nearest(slice_name, (name for (name,) in names))
+    return f"no slice has the name {slice_name!r}.{advice}"
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

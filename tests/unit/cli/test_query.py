@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 import stretto
-from stretto.analysis import TraceProcessor
-from stretto.analysis.questions import QUESTIONS, query_of
+from stretto.analysis.questions import QUESTIONS
 from stretto.base.errors import CommandError
 from stretto.cli import query
 from stretto.cli.main import main
@@ -101,10 +100,13 @@ class TestQuestions:
         (row,) = json.loads(capsys.readouterr().out)
         assert (row["name"], row["calls"]) == ("work", 1)
 
-    def test_all_questions_have_answers(self, trace: str) -> None:
-        with TraceProcessor(trace) as processor:
-            for name in QUESTIONS:
-                assert processor.query(query_of(name, "it's")).columns, name
+    def test_name_that_no_slice_has_is_a_warning(
+        self, trace: str, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert main(["query", trace, "--ask", "p99", "--slice", "work*"]) == 0
+        assert capsys.readouterr().err == ""
+        assert main(["query", trace, "--ask", "p99", "--slice", "werk"]) == 0
+        assert "no slice has the name 'werk'. Did you mean work?" in capsys.readouterr().err
 
     def test_list_shows_each_question(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["query", "--list"]) == 0

@@ -19,3 +19,22 @@ returns TableOrSubquery as
     select id, key, sum(sign * covered) as covered
     from sums where id is not null group by id, key having sum(sign * covered) > 0
 );
+
+-- The time of each key that its spans cover, each moment once, and how many spans cover it.
+create perfetto macro _merged_spans(spans TableOrSubquery)
+returns TableOrSubquery as
+(
+    select key, min(ts) as ts, max(ts_end) - min(ts) as dur, count(*) as merged
+    from (
+        select key, ts, ts_end,
+            sum(is_first) over (partition by key order by ts, ts_end) as number
+        from (
+            select key, ts, ts + dur as ts_end,
+                coalesce(ts > max(ts + dur) over (
+                    partition by key order by ts, ts + dur
+                    rows between unbounded preceding and 1 preceding), 1) as is_first
+            from $spans
+        )
+    )
+    group by key, number
+);

@@ -1,0 +1,164 @@
+"""The figures of the questions that have names."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from stretto.analysis import TraceProcessor
+from stretto.analysis.questions import QUESTIONS, query_of, unknown_slice
+from stretto.analysis.trace_processor import DUCKDB, ENGINES
+from stretto.protos.trace import (
+    ProcessDescriptor,
+    ThreadDescriptor,
+    Trace,
+    TracePacket,
+    TrackDescriptor,
+    TrackEvent,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PID = 10
+MAIN, WORKER, OTHER, LOOP, LANE, TASK = range(1, 7)
+THREADS = {MAIN: "main", WORKER: "worker", OTHER: "other"}
+UNFINISHED = None
+
+
+def descriptors() -> Iterator[TrackDescriptor]:
+    for track, name in THREADS.items():
+        thread = ThreadDescriptor(pid=PID, tid=PID + track, thread_name=name)
+        yield TrackDescriptor(uuid=track, thread=thread)
+    yield TrackDescriptor(uuid=LOOP, parent_uuid=MAIN, name="event loop")
+    yield TrackDescriptor(uuid=LANE, process=ProcessDescriptor(pid=PID, process_name="app"))
+    yield TrackDescriptor(uuid=TASK, parent_uuid=LANE, name="task")
+
+
+def trace_of(*slices: tuple[int, str, int, int | None]) -> bytes:
+    """Return a trace with slices: track, name, begin and end."""
+    packets = [TracePacket(track_descriptor=each) for each in descriptors()]
+    begin, end = TrackEvent.Type.TYPE_SLICE_BEGIN, TrackEvent.Type.TYPE_SLICE_END
+    events = [
+        (at, TrackEvent(type=kind, track_uuid=track, name=name))
+        for track, name, first, last in slices
+        for kind, at in ((begin, first), (end, last))
+        if at is not None
+    ]
+    for at, event in sorted(events, key=lambda each: each[0]):
+        packets.append(TracePacket(timestamp=at, track_event=event, trusted_packet_sequence_id=1))
+    return Trace(packet=packets).encode()
+
+
+@pytest.fixture(params=ENGINES)
+def engine(request: pytest.FixtureRequest) -> str:
+    if request.param == DUCKDB:
+        pytest.importorskip("duckdb")
+        pytest.importorskip("sqlglot")
+    return str(request.param)
+
+
+def ask(engine: str, trace: bytes, question: str, name: str = "") -> list[tuple[Any, ...]]:
+    with TraceProcessor(trace, engine=engine) as processor:
+        return list(processor.query(query_of(question, name)).fetchall())
+
+
+def busy(engine: str, *slices: tuple[int, str, int, int | None]) -> list[tuple[Any, ...]]:
+    """Return the name, the number of slices and the time of each thread."""
+    rows = ask(engine, trace_of(*slices), "threads")
+    return [(thread, number, time) for _, thread, _, number, time in rows]
+
+
+def meanwhile(
+    engine: str, name: str, *slices: tuple[int, str, int, int | None]
+) -> list[tuple[Any, ...]]:
+    """Return the thread, the name, the calls and the overlap of what other threads did."""
+    rows = ask(engine, trace_of(*slices), "meanwhile", name)
+    return [(thread, *rest) for _, thread, _, *rest in rows]
+
+
+def test_thread_is_busy_on_its_own_track(engine: str) -> None:
+    slices = (MAIN, "a", 100, 200), (MAIN, "b", 110, 150), (MAIN, "a", 300, 350)
+    beside = (LOOP, "blocked in a", 120, 190), (TASK, "a", 100, 400)
+    assert busy(engine, *slices, *beside) == [("main", 2, 150)]
+
+
+def test_times_of_spans_that_overlap_count_once(engine: str) -> None:
+    spans = "(1, 0, 10), (1, 5, 10), (1, 6, 2), (1, 15, 5), (1, 30, 1), (1, 30, 1), (2, 7, 3)"
+    sql = (
+        "include perfetto module slices._covered; with spans(key, ts, dur) as "
+        f"(values {spans}) select * from _merged_spans!(spans) order by key, ts"
+    )
+    with TraceProcessor(trace_of(), engine=engine) as processor:
+        rows = processor.query(sql).fetchall()
+    assert rows == [(1, 0, 20, 4), (1, 30, 1, 2), (2, 7, 3, 1)]
+
+
+def test_call_that_lasts_for_two_slices_is_one_call_of_both_times(engine: str) -> None:
+    slices = (MAIN, "x", 100, 200), (MAIN, "x", 300, 400), (WORKER, "hold", 150, 320)
+    assert meanwhile(engine, "x", *slices) == [("worker", "hold", 1, 70)]
+
+
+def test_moment_in_which_a_slice_runs_twice_counts_once(engine: str) -> None:
+    recursive = (MAIN, "x", 100, 200), (MAIN, "x", 110, 150)
+    also = (WORKER, "x", 150, 250), (OTHER, "o", 120, 300)
+    assert meanwhile(engine, "x", *recursive, *also) == [
+        ("other", "o", 1, 130),
+        ("main", "x", 1, 50),
+        ("worker", "x", 1, 50),
+    ]
+
+
+def test_tracks_of_the_same_thread_are_left_out(engine: str) -> None:
+    slices = (MAIN, "main", 50, 400), (MAIN, "x", 100, 200), (LOOP, "blocked in x", 100, 200)
+    in_lane = (TASK, "x", 60, 250)
+    assert meanwhile(engine, "x", *slices, in_lane) == []
+    assert meanwhile(engine, "x", *slices, in_lane, (OTHER, "o", 0, 300)) == [
+        ("other", "o", 1, 190)
+    ]
+    assert meanwhile(engine, "blocked*", *slices) == []
+
+
+def test_unfinished_slices_last_to_the_end(engine: str) -> None:
+    slices = (MAIN, "open", 100, UNFINISHED), (MAIN, "inner", 150, UNFINISHED)
+    trace = trace_of(*slices, (WORKER, "o", 50, 300), (WORKER, "last", 400, 500))
+    longest = ask(engine, trace, "longest")
+    assert [(row[2], row[1]) for row in longest] == [
+        ("open", 400),
+        ("inner", 350),
+        ("o", 250),
+        ("last", 100),
+    ]
+    assert ask(engine, trace, "p99", "open") == [("open", 1, 400, 400, 400, 400)]
+    assert ask(engine, trace, "inside", "open") == [("inner", 1, 350, 350)]
+    assert ask(engine, trace, "callers", "inner") == [("open", 1, 350)]
+    assert [row[1:] for row in ask(engine, trace, "threads")] == [
+        ("main", PID + MAIN, 1, 400),
+        ("worker", PID + WORKER, 2, 350),
+    ]
+    assert [row[3:] for row in ask(engine, trace, "meanwhile", "o")] == [("open", 1, 200)]
+    assert [row[3:] for row in ask(engine, trace, "meanwhile", "open")] == [
+        ("o", 1, 200),
+        ("last", 1, 100),
+    ]
+
+
+def test_percentiles_have_the_digits_that_both_engines_agree_on(engine: str) -> None:
+    slices = [(MAIN, "x", 1000 * i, 1000 * i + dur) for i, dur in enumerate((1, 8, 11))]
+    assert ask(engine, trace_of(*slices), "p99", "x") == [("x", 3, 8, 10.4, 10.94, 11)]
+
+
+def test_all_questions_have_answers(engine: str) -> None:
+    with TraceProcessor(trace_of((MAIN, "it's", 1, 2)), engine=engine) as processor:
+        for name in QUESTIONS:
+            assert processor.query(query_of(name, "it's")).columns, name
+
+
+def test_name_that_no_slice_has_is_told(engine: str) -> None:
+    with TraceProcessor(trace_of((MAIN, "handle", 1, 2)), engine=engine) as processor:
+        assert unknown_slice(processor, "h*e") == ""
+        assert unknown_slice(processor, "it's") == 'no slice has the name "it\'s".'
+        assert unknown_slice(processor, "Handel") == (
+            "no slice has the name 'Handel'. Did you mean handle?"
+        )
