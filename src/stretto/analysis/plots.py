@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 MISSING = "plots need {}: `pip install 'stretto[plot]'` installs it"
 MAX_LANES = 24
 MAX_COUNTERS = 12
+_BINS = 60
 _WIDTH = 16.0
 _PIXELS = 2000
 """Slices that begin at the same pixel of a row are drawn once."""
@@ -189,6 +190,9 @@ def _counters(figure: Any, importer: Importer, pattern: str) -> None:
         axes.set_ylabel(value_unit)
         _literal([axes.set_title(_shortened(line.title), loc="left", size=9)])
     every[-1].set_xlabel(f"time [{unit}]")
+    if len(lines) > len(shown):
+        text = f"the {len(shown)} counters with the most values, of {len(lines)}"
+        every[0].set_title(text, loc="right", size=9)
     figure.set_size_inches(_WIDTH, 1.6 * len(shown) + 1)
 
 
@@ -249,6 +253,14 @@ def _percentile(values: list[int], percent: int) -> float:
     return values[rank] + (above - values[rank]) * rest / 100
 
 
+def _edges(low: float, high: float, *, logarithmic: bool) -> list[float]:
+    """Return the edges of the bins; the last one is `high` itself, so that no value is lost."""
+    steps = [step / _BINS for step in range(_BINS)]
+    if logarithmic:
+        return [*(low * (high / low) ** step for step in steps), high]
+    return [*(low + (high - low) * step for step in steps), high]
+
+
 def _latency(figure: Any, importer: Importer, pattern: str) -> None:
     """Draw a histogram of the durations, with their percentiles."""
     chosen = _matching(read_lanes(importer), pattern)
@@ -257,14 +269,19 @@ def _latency(figure: Any, importer: Importer, pattern: str) -> None:
         raise PlotError(f"there is no slice {pattern!r} with a duration")
     scale, unit = _unit(durations[len(durations) // 2])
     low, high = durations[0] / scale, max(durations[-1], durations[0] + 1) / scale
-    edges = [low * (high / low) ** (step / 60) for step in range(61)]
+    logarithmic = high >= 10 * low  # Below, the labels of a logarithmic axis are hard to read.
+    edges = _edges(low, high, logarithmic=logarithmic)
     axes = figure.subplots()
     axes.hist([each / scale for each in durations], bins=edges, color="#1f6feb", alpha=0.8)
     for percent, colour in ((50, "0.2"), (90, "#d29922"), (99, "#cf222e")):
         value = _percentile(durations, percent) / scale
         label = f"p{percent}: {value:.4g} {unit}"
         axes.axvline(value, color=colour, linestyle="--", label=label)
-    axes.set(xscale="log", xlabel=f"duration [{unit}]", ylabel="slices")
+    axes.set(xlabel=f"duration [{unit}]", ylabel="slices")
+    if logarithmic:
+        axes.set_xscale("log")
+    else:
+        axes.ticklabel_format(axis="x", style="plain", useOffset=False)
     axes.legend(title=f"{len(durations):,} slices")
     figure.set_size_inches(10, 5)
 

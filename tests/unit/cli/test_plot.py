@@ -60,6 +60,36 @@ def test_counters_with_one_name_are_lines_of_their_owners_with_units(tmp_path: P
 
 
 @pytest.mark.usefixtures("matplotlib")
+def test_number_of_counters_that_are_not_drawn_is_said() -> None:
+    from stretto.analysis.plots import MAX_COUNTERS, draw
+    from stretto.analysis.trace_tables import import_trace
+
+    with record() as recorded:
+        for number in range(MAX_COUNTERS + 3):
+            category.counter(f"counter {number}", number)
+    figure = draw(import_trace(recorded.trace), "counters", "t")
+    assert len(figure.axes) == MAX_COUNTERS
+    text = f"the {MAX_COUNTERS} counters with the most values, of {MAX_COUNTERS + 3}"
+    assert figure.axes[0].get_title(loc="right") == text
+
+
+@pytest.mark.usefixtures("matplotlib")
+@pytest.mark.parametrize("shortest", [364_123_456, 1_000_000])
+def test_longest_slice_is_in_the_histogram(shortest: int) -> None:
+    from stretto.analysis.plots import draw
+    from stretto.analysis.trace_tables import import_trace
+
+    for longest in range(370_721_480, 370_721_500):  # Rounded edges are below some of these.
+        with record() as recorded:
+            for duration in (shortest, 366_000_000, longest):
+                category.begin("slow", timestamp=1)
+                category.end(timestamp=1 + duration)
+        (axes,) = draw(import_trace(recorded.trace), "latency", "t").axes
+        assert sum(bar.get_height() for bar in axes.patches) == 3
+        assert axes.get_xscale() == ("log" if shortest == 1_000_000 else "linear")
+
+
+@pytest.mark.usefixtures("matplotlib")
 def test_damage_is_said(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
     Path("cut.pftrace").write_bytes(Path(trace).read_bytes()[:-3])
     assert main(["plot", "cut.pftrace"]) == 0
