@@ -16,9 +16,11 @@ from urllib.parse import quote
 from stretto.analysis.closing import Closing
 from stretto.analysis.duckdb_engine import DuckdbResult, load_duckdb
 from stretto.analysis.sql.errors import QueryError
+from stretto.analysis.table_choice import tables_to_write
 from stretto.analysis.trace_addresses import Trace, find_traces, opened
 from stretto.analysis.trace_processor import TraceProcessor
 from stretto.base.errors import StrettoError
+from stretto.base.private_files import private_folders
 
 if TYPE_CHECKING:
     import os
@@ -29,9 +31,6 @@ if TYPE_CHECKING:
     from stretto.analysis.trace_addresses import Address
 
     Work = Callable[[TraceProcessor], Any]
-
-TABLES = "slice thread process thread_track process_track track counter counter_track args".split()
-"""The tables that are exported by default."""
 
 
 class BatchError(StrettoError):
@@ -140,17 +139,19 @@ class Batch(Closing):
         """Write tables as Parquet files, partitioned by trace: `FOLDER/slice/trace=…/0.parquet`.
 
         Each trace's task writes its files: on a cluster, the folder is one that all machines share.
+        Only the user of the tasks can read them (0600, new folders 0700).
 
         Args:
             folder: A folder; it is created.
-            queries: A query for each table, by the table's name. The default are the tables
-                `TABLES`, whole.
+            queries: A query for each table, by the table's name. The default are the usual tables
+                (`slice`, `thread`, `args`, …) and the others that have rows, whole; but not the
+                raw events (`ftrace_event`).
 
         Raises:
             BatchError: A trace failed.
         """
-        chosen = queries or {name: f"select * from {name}" for name in TABLES}
-        work = partial(_export, folder=Path(folder).absolute(), queries=dict(chosen))
+        chosen = dict(queries) if queries else None
+        work = partial(_export, folder=Path(folder).absolute(), queries=chosen)
         for _ in self._run(work):
             pass
 
@@ -219,12 +220,13 @@ def _as_parquet(processor: TraceProcessor, sql: str) -> bytes:
         return path.read_bytes()
 
 
-def _export(processor: TraceProcessor, folder: Path, queries: dict[str, str]) -> None:
+def _export(processor: TraceProcessor, folder: Path, queries: dict[str, str] | None) -> None:
+    if queries is None:
+        queries = {name: f"select * from {name}" for name in tables_to_write(processor)}
     name = quote(str(processor.metadata["trace"]), safe="")
     added = {key: value for key, value in processor.metadata.items() if key != "trace"}
     for table, sql in queries.items():
-        partition = folder / table / f"trace={name}"
-        partition.mkdir(parents=True, exist_ok=True)
+        partition = private_folders(folder, table, f"trace={name}")
         processor.query(sql).parquet(partition / "0.parquet", **added)
 
 

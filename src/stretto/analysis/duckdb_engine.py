@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from stretto.analysis import raw_tables
 from stretto.analysis.query_result import QueryResult, RowsResult, check_added, load_package
 from stretto.analysis.sql_views import ARGS, TABLES, VIEWS
+from stretto.base.private_files import private_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -35,6 +36,8 @@ checkpoint;
 Numbers aren't compressed: this would take longer, and no query is faster by it.
 """
 
+_COPY = "copy rows to {} (format parquet, use_tmp_file false)"
+"""Writes to the file that is there; otherwise DuckDB would replace it by one that all can read."""
 
 CONFINEMENT = """
 set temp_directory = '{}';
@@ -98,10 +101,12 @@ class DuckdbResult(QueryResult):
         shown += [f"{_literal(value)} as {_quoted(name)}" for name, value in added.items()]
         rows = _ArrowStream(self._relation.project(", ".join(shown)))
         # The trace's own connection may not write files.
-        with load_duckdb().connect(":memory:") as writer:
+        with private_file(path), load_duckdb().connect(":memory:") as writer:
             try:
                 writer.register("rows", rows)
-                writer.execute(f"copy rows to {_literal(os.fspath(path))} (format parquet)")
+                writer.execute(_COPY.format(_literal(os.fspath(path))))
+            except load_duckdb().IOException as error:
+                raise OSError(str(error)) from error
             except self._error as error:
                 raise self._explain(str(error)) from error
 

@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from stretto.analysis.sql.errors import QueryError
+from stretto.base.private_files import private_file
 
 if TYPE_CHECKING:
     import os
@@ -53,10 +54,11 @@ class QueryResult(ABC):
         """Write the rows to a Parquet file. (With SQLite: needs pyarrow.)
 
         Args:
-            path: The file.
+            path: The file. A new one can only be read by its owner (0600).
             added: Columns that have one value in all rows: a text, a number, a bool or None.
 
         Raises:
+            OSError: The file can't be written.
             QueryError: The query can't be executed, or has a column with the name of an added one.
         """
 
@@ -146,4 +148,6 @@ class RowsResult(QueryResult):
         arrow, table = load_package("pyarrow"), self.arrow()
         for name, value in added.items():
             table = table.append_column(name, arrow.array([value] * len(self._rows)))
-        load_package("pyarrow.parquet").write_table(table, path)
+        write_table = load_package("pyarrow.parquet").write_table
+        with private_file(path):
+            write_table(table, path)

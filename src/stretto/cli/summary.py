@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stretto.analysis.trace_summary import LOOPS, summarize
 from stretto.analysis.trace_tables import import_trace, is_empty, table_columns
-from stretto.base.errors import CommandError
 from stretto.cli.heap_tables import heaps_as_text, heaps_as_values
 from stretto.cli.object_tables import objects_as_text, objects_as_values
+from stretto.cli.output_file import STANDARD, open_output
 from stretto.cli.record.detail_lines import time_text
 from stretto.cli.record.summary import kept_text, losses, summary
 from stretto.cli.sample_tables import samples_as_text, samples_as_values
@@ -340,13 +341,10 @@ def _as_json(contents: Contents, found: Summary, limit: int | None) -> str:
     return json.dumps(value, indent=1, ensure_ascii=False) + "\n"
 
 
-def _write_page(path: str, page: str) -> None:
-    try:
+def _write_page(path: str, page: str, source: os.stat_result | None) -> None:
+    with open_output("summary", path, binary=False, source=source) as out:
         # Names in a trace may have lone surrogates.
-        Path(path).write_text(page, encoding="utf-8", errors="replace")
-    except OSError as error:
-        reason = error.strerror or error
-        raise CommandError(f"summary: can't write {path!r}: {reason}.", 2) from error
+        out.write(page.encode("utf-8", errors="replace"))
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -358,9 +356,10 @@ def run(arguments: Sequence[str]) -> int:
     given = _parse(arguments)
     contents, found = _read(given.trace)
     if given.html is not None:
-        title = "standard input" if given.trace == "-" else Path(given.trace).name
+        title = "standard input" if given.trace == STANDARD else Path(given.trace).name
         limit = _PAGE_LIMIT if given.limit is None else given.limit
-        _write_page(given.html, as_page(title, _facts(contents, found), found, limit))
+        source = None if given.trace == STANDARD else os.stat(given.trace)
+        _write_page(given.html, as_page(title, _facts(contents, found), found, limit), source)
         return 0
     if given.format == "json":
         print(_as_json(contents, found, given.limit), end="")

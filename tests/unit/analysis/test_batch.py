@@ -12,7 +12,7 @@ pytest.importorskip("sqlglot")
 
 import stretto
 from stretto.analysis import Batch, BatchError, QueryError, Trace, TraceProcessor
-from stretto.analysis.batch import TABLES
+from stretto.analysis.table_choice import ALWAYS
 from tests.support.recorded_events import record
 
 pytestmark = pytest.mark.thorough
@@ -188,12 +188,24 @@ class TestExport:
         import duckdb
 
         Batch(folder, executor=Here()).export(tmp_path)
-        assert sorted(path.name for path in tmp_path.iterdir()) == sorted(TABLES)
+        with_rows = {"metadata", "stats", "clock_snapshot"}
+        names = {path.name for path in tmp_path.iterdir()}
+        assert names > with_rows.union(ALWAYS)
+        assert names.isdisjoint({"flow", "sched", "slices", "ftrace_event"})
         rows = duckdb.sql(
             "select trace, count(*) from read_parquet("
             f"'{tmp_path}/slice/*/*.parquet', hive_partitioning = true) group by 1 order by 1"
         ).fetchall()
         assert rows == [(str(folder / f"{n}.pftrace"), n) for n in (1, 2, 3)]
+
+    def test_only_the_owner_can_read_the_tables(self, folder: Path, tmp_path: Path) -> None:
+        made = tmp_path / "new"
+        Batch(folder, executor=Here()).export(made, {"sizes": COUNT})
+        inside = {oct(path.stat().st_mode & 0o777) for path in made.rglob("trace=*")}
+        assert inside == {"0o700"}
+        assert oct((made / "sizes").stat().st_mode & 0o777) == "0o700"
+        files = {oct(path.stat().st_mode & 0o777) for path in made.rglob("*.parquet")}
+        assert files == {"0o600"}
 
     def test_query_is_written_with_the_metadata(self, folder: Path, tmp_path: Path) -> None:
         import duckdb

@@ -139,6 +139,35 @@ class TestQuery:
             with pytest.raises(ModuleNotFoundError, match=f"`pip install {package}`"):
                 getattr(result, method)()
 
+    @pytest.mark.parametrize("engine", ["duckdb", "sqlite"])
+    def test_parquet_is_written_for_its_owner_or_with_the_mode_of_the_old_file(
+        self, trace: bytes, tmp_path: Path, engine: str
+    ) -> None:
+        parquet = pytest.importorskip("pyarrow.parquet")
+        pytest.importorskip("duckdb")
+        new, old = tmp_path / "new", tmp_path / "old"
+        old.write_bytes(bytes(100_000))
+        old.chmod(0o640)
+        with TraceProcessor(trace, engine=engine) as processor:
+            for path in (new, old):
+                processor.query("select name from slice").parquet(path)
+        rows = [{"name": name} for name in ("outer", "inside", "open")]
+        assert [parquet.read_table(path).to_pylist() for path in (new, old)] == [rows, rows]
+        assert [path.stat().st_mode & 0o777 for path in (new, old)] == [0o600, 0o640]
+
+    @pytest.mark.parametrize("engine", ["duckdb", "sqlite"])
+    def test_file_that_cannot_be_written_is_no_error_of_the_query(
+        self, trace: bytes, tmp_path: Path, engine: str
+    ) -> None:
+        pytest.importorskip("pyarrow.parquet")
+        pytest.importorskip("duckdb")
+        with TraceProcessor(trace, engine=engine) as processor:
+            result = processor.query("select name from slice")
+            with pytest.raises(FileNotFoundError, match="missing"):
+                result.parquet(tmp_path / "missing" / "rows")
+            with pytest.raises(OSError, match="No space left"):
+                result.parquet("/dev/full")
+
     @pytest.mark.parametrize("package", ["duckdb", "sqlglot"])
     def test_error_without_a_package_names_it_and_the_extra_to_install(
         self, trace: bytes, monkeypatch: pytest.MonkeyPatch, package: str

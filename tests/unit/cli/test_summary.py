@@ -269,6 +269,7 @@ class TestPage:
         page = tmp_path / "summary.html"
         summarize(trace, tmp_path, "--html", str(page))
         text = page.read_text()
+        assert page.stat().st_mode & 0o777 == 0o600
         assert capsys.readouterr().out == ""
         assert all(f"<h2>{title}" in text for title in ("Functions", "Slices", "Categories"))
         assert 'style="width:100.00%"' in text

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stretto.analysis.export.exporters import BINARY, export
 from stretto.analysis.trace_tables import EMPTY, UNREAD, import_trace, is_empty, statistics
 from stretto.base.errors import CommandError
+from stretto.cli.ending_signals import ending_by_signals
 from stretto.cli.output_file import STANDARD, open_output
 from stretto.cli.trace_reading import reading
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Iterator
 
     from stretto import _native
 
@@ -49,18 +53,45 @@ def nothing_in(path: str) -> CommandError:
 
 
 def _write_tables(source: str, target: str) -> None:
-    from stretto.analysis.batch import TABLES
+    from stretto.analysis.table_choice import tables_to_write
     from stretto.analysis.trace_processor import TraceProcessor
 
+    if target == STANDARD:
+        raise CommandError("convert: parquet is a folder of files: name a new folder.", 2)
     folder = Path(target)
     if folder.exists():
         raise CommandError(f"convert: {target!r} exists: name a new folder.", 2)
     with TraceProcessor(source) as trace:
         if EMPTY in trace.damage:
             raise nothing_in(source)
-        folder.mkdir()
-        for table in TABLES:
-            trace.query(f"select * from {table}").parquet(folder / f"{table}.parquet")
+        with _new_folder(folder):
+            for table in tables_to_write(trace):
+                trace.query(f"select * from {table}").parquet(folder / f"{table}.parquet")
+
+
+@contextmanager
+def _new_folder(path: Path) -> Iterator[None]:
+    """Create a folder that only its owner can read; if the block fails, it is removed.
+
+    Raises:
+        CommandError: The folder, or a file in it, can't be written.
+    """
+    try:
+        path.mkdir(0o700)
+        with ending_by_signals(), _removed_after_failure(path):
+            yield
+    except OSError as error:
+        reason = error.strerror or error
+        raise CommandError(f"convert: can't write {str(path)!r}: {reason}.", 2) from error
+
+
+@contextmanager
+def _removed_after_failure(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
 
 
 def _print_left_out(importer: _native.TraceImporter) -> None:

@@ -47,6 +47,49 @@ def test_parquet_is_a_folder_of_tables(trace: str, tmp_path: Path) -> None:
     assert main(["convert", trace, str(folder)]) == 2
 
 
+def test_each_table_with_rows_is_written_for_its_owner(tmp_path: Path) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    with record() as recorded, category.slice("work", flow=1):
+        category.instant("done", terminating_flow=1)
+    trace, folder = tmp_path / "t.pftrace", tmp_path / "out.parquet"
+    trace.write_bytes(recorded.trace)
+    assert main(["convert", str(trace), str(folder)]) == 0
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o600}
+    assert duckdb.sql(f"from '{folder}/flow.parquet'").fetchall()
+    written = {path.stem for path in folder.iterdir()}
+    assert written > {"slice", "flow", "metadata", "stats", "clock_snapshot"}
+    assert "perf_sample" not in written
+
+
+def test_error_of_the_folder_names_the_folder(
+    trace: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("duckdb")
+    folder = str(tmp_path / "missing" / "out.parquet")
+    assert main(["convert", trace, folder]) == 2
+    assert f"can't write {folder!r}: No such file or directory" in capsys.readouterr().err
+
+
+def test_tables_are_not_written_to_standard_output(trace: str) -> None:
+    assert main(["convert", trace, "-", "--to", "parquet"]) == 2
+    assert not Path("-").exists()
+
+
+def test_folder_is_removed_if_a_table_cannot_be_written(
+    trace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("duckdb")
+    from stretto.analysis.duckdb_engine import DuckdbResult
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(DuckdbResult, "parquet", full)
+    assert main(["convert", trace, str(tmp_path / "out.parquet")]) == 2
+    assert not (tmp_path / "out.parquet").exists()
+
+
 def test_input_is_not_overwritten(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["convert", trace, trace, "--to", "collapsed"]) == 2
     assert "is the input" in capsys.readouterr().err
