@@ -149,5 +149,6 @@ class RowsResult(QueryResult):
         for name, value in added.items():
             table = table.append_column(name, arrow.array([value] * len(self._rows)))
         write_table = load_package("pyarrow.parquet").write_table
-        with private_file(path):
-            write_table(table, path)
+        # Given a path, pyarrow deletes the file after a failure, even a device or an older file.
+        with private_file(path), open(path, "wb") as file:
+            write_table(table, file)

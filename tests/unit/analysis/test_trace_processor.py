@@ -167,6 +167,7 @@ class TestQuery:
                 result.parquet(tmp_path / "missing" / "rows")
             with pytest.raises(OSError, match="No space left"):
                 result.parquet("/dev/full")
+        assert Path("/dev/full").is_char_device()  # pyarrow would delete it
 
     @pytest.mark.parametrize("package", ["duckdb", "sqlglot"])
     def test_error_without_a_package_names_it_and_the_extra_to_install(
