@@ -74,24 +74,23 @@ where s.name glob $slice group by child.name order by total desc, child.name""",
     ),
     "meanwhile": Question(
         "the outermost slices of other threads while a slice ran, by time",
-        # A thread that ran the slice itself is compared with the other threads that did, all others
-        # with all. A lane of a task has no thread: its slices are those of the threads' steps, too.
+        # What a task does is on its thread, too: its lane, which has no thread, isn't counted then.
         f"""
 include perfetto module slices._covered;
 with {_LASTING},
 asked as (
-    select k.utid, s.ts, s.lasted as dur
+    select coalesce(k.utid, -1) as key, s.name, s.ts, s.lasted as dur
     from lasting s left join thread_track k on s.track_id = k.id where s.name glob $slice),
-keys as (select utid as key from asked where utid is not null union select -1),
-ran as (select key, ts, dur from keys join asked on key = -1 or (utid is not null and utid <> key)),
-others as (
-    select s.id, s.name, s.ts, s.lasted as dur, k.utid, coalesce(keys.key, -1) as key
-    from lasting s join thread_track k on s.track_id = k.id left join keys on keys.key = k.utid
-    where s.depth = 0)
+ran as (
+    select key, ts, dur from asked
+    where key <> -1 or name not in (select name from asked where key <> -1)),
+outermost as (
+    select s.id, s.name, s.ts, s.lasted as dur, k.utid as key
+    from lasting s join thread_track k on s.track_id = k.id where s.depth = 0)
 select p.name as process, t.name as thread, t.tid, o.name, count(*) as calls,
     cast(sum(c.covered) as int) as overlap
-from _covered_time!((select id, key, ts, dur from others), _merged_spans!(ran)) c
-join others o on o.id = c.id join thread t on t.utid = o.utid
+from _covered_by_others!(outermost, ran) c
+join outermost o on o.id = c.id join thread t on t.utid = o.key
 left join process p on p.upid = t.upid
 group by t.utid, o.name order by overlap desc, t.utid, o.name limit 20""",
     ),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -110,13 +112,34 @@ def test_moment_in_which_a_slice_runs_twice_counts_once(engine: str) -> None:
     ]
 
 
+def test_random_slices_overlap_as_when_each_moment_is_looked_at(engine: str) -> None:
+    random = Random(1)
+    slices = [
+        (track, random.choice("xyz"), at + random.randrange(5), at + random.randrange(5, 15))
+        for track in THREADS
+        for at in range(0, 300, 15)
+    ]
+    overlaps: Counter[tuple[str, str]] = Counter()
+    for track, name, begin, end in slices:
+        ran = {
+            moment
+            for other, asked, first, last in slices
+            if asked == "x" and other != track
+            for moment in range(max(begin, first), min(end, last))
+        }
+        overlaps[THREADS[track], name] += len(ran)
+    rows = meanwhile(engine, "x", *slices)
+    assert {(thread, name): overlap for thread, name, _, overlap in rows} == overlaps
+
+
 def test_tracks_of_the_same_thread_are_left_out(engine: str) -> None:
     slices = (MAIN, "main", 50, 400), (MAIN, "x", 100, 200), (LOOP, "blocked in x", 100, 200)
     in_lane = (TASK, "x", 60, 250)
     assert meanwhile(engine, "x", *slices, in_lane) == []
     assert meanwhile(engine, "x", *slices, in_lane, (OTHER, "o", 0, 300)) == [
-        ("other", "o", 1, 190)
+        ("other", "o", 1, 100)
     ]
+    assert meanwhile(engine, "x", in_lane, (OTHER, "o", 0, 200)) == [("other", "o", 1, 140)]
     assert meanwhile(engine, "blocked*", *slices) == []
 
 
