@@ -349,6 +349,12 @@ static void parse_name(struct st_importer* m, const struct parsed* p) {
   }
 }
 
+/* Returns whether a phase is one that is not imported, and has no slices:
+ * samples, objects, memory dumps, clocks, contexts, linked ids. */
+static bool is_known_kind(char phase) {
+  return phase && strchr("PNODvVc()=", phase);
+}
+
 void st_parse_json(struct st_importer* m, const struct st_event* event) {
   struct parsed p = {.ts = event->ts};
   st_json_fields_read(&p.e, (const char*)event->data, event->size);
@@ -383,11 +389,11 @@ void st_parse_json(struct st_importer* m, const struct st_event* event) {
     case 'M':
       parse_name(m, &p);
       break;
-    case 'P':
-      m->counts.unread_events++;
-      break;
     default:
-      break;
+      if (is_known_kind(p.e.phase))
+        m->counts.unread_events++;
+      else
+        m->json.lost++;
   }
 }
 

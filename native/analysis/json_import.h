@@ -20,4 +20,6 @@ struct st_json_import {
   ST_ARRAY(struct st_json_counter) counters;
   /* Events that can't be read, and events or values that can't be imported. */
   uint64_t invalid, unusable;
+  /* Events of old asynchronous slices (S, T, p, F), and of unknown phases. */
+  uint64_t lost;
 };

@@ -12,8 +12,9 @@ bool st_json_begins(const void* data, size_t size) {
     if (!st_json_is_space(*at))
       first[i++] = *at;
   }
-  return (first[0] == '{' && first[1] == '"') ||
-         (first[0] == '[' && first[1] == '{');
+  if (first[0] == '{')
+    return first[1] == '"' || first[1] == '}';
+  return first[0] == '[' && (first[1] == '{' || first[1] == ']');
 }
 
 static void keep(struct st_json_reader* r, const char* data, size_t size) {

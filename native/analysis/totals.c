@@ -133,6 +133,7 @@ static void add_counts(struct st_importer* m) {
       {"stretto_unread_packets", "info", "analysis", c->unread_packets},
       {"stretto_unread_events", "info", "analysis", c->unread_events},
       {"unknown_extension_fields", "error", "trace", c->unknown_fields},
+      {"stretto_unread_json_events", "data_loss", "analysis", m->json.lost},
       {"stretto_unread_fields", "info", "analysis", c->unread_fields},
       {"stretto_cut_off", "data_loss", "analysis", m->is_cut_off},
       {"stretto_unread_kernel_events", "info", "analysis",

@@ -71,6 +71,29 @@ static void malformed_events_are_counted(void) {
   st_importer_free(m);
 }
 
+static void phases_that_are_not_imported_are_counted(void) {
+  static const char kPhases[] =
+      "[{\"ph\": \"S\", \"ts\": 1, \"id\": 1}, {\"ph\": \"F\", \"ts\": 2, "
+      "\"id\": 1},"
+      "{\"ph\": \"?\", \"ts\": 3}, {\"ph\": \"P\", \"ts\": 4}, {\"ph\": \"N\", "
+      "\"ts\": 5}]";
+  struct st_importer* m = import(kPhases, sizeof kPhases);
+  CHECK_EQ(m->json.lost, 3);
+  CHECK_EQ(m->counts.unread_events, 2);
+  CHECK_EQ(m->storage.tables[ST_SLICE_TABLE].rows, 0);
+  st_importer_free(m);
+}
+
+static void lists_and_objects_without_events_are_json(void) {
+  static const char* const kEmpty[] = {"[]", " [ ] ", "{}", "{ \n}"};
+  for (size_t i = 0; i < sizeof kEmpty / sizeof *kEmpty; i++) {
+    struct st_importer* m = import(kEmpty[i], strlen(kEmpty[i]));
+    CHECK_EQ(m->json.is_used, true);
+    CHECK_EQ(m->counts.truncated_bytes, 0);
+    st_importer_free(m);
+  }
+}
+
 static void deeply_nested_arguments_are_cut_off(void) {
   static char text[200000];
   strcpy(text, "[{\"ph\":\"B\",\"ts\":1,\"args\":{\"a\":");
@@ -122,6 +145,8 @@ int main(void) {
   RUN(size_of_pieces_does_not_change_the_tables);
   RUN(cut_trace_is_read_up_to_its_end);
   RUN(malformed_events_are_counted);
+  RUN(phases_that_are_not_imported_are_counted);
+  RUN(lists_and_objects_without_events_are_json);
   RUN(deeply_nested_arguments_are_cut_off);
   RUN(each_kind_of_value_is_read);
   return 0;

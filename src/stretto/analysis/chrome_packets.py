@@ -22,6 +22,7 @@ from stretto.analysis.export.lanes import rows_of
 from stretto.analysis.fxt import format as fxt
 from stretto.analysis.fxt.outcome import Outcome
 from stretto.analysis.fxt.packet_writer import PacketWriter
+from stretto.analysis.missing import MISSING
 from stretto.analysis.track_events import BEGIN, END, INSTANT
 from stretto.base.errors import ConfigError
 
@@ -48,12 +49,6 @@ _TYPES = {
     "real": fxt.DOUBLE,
     "bool": fxt.BOOL,
     "pointer": fxt.POINTER,
-}
-_LOSSES = {
-    "json_tokenizer_failure": "events that can't be read",
-    "json_parser_failure": "events without what their phase needs",
-    "slice_drop_overlapping_complete_event": "slices that overlap others of their thread",
-    "stretto_unread_bytes": "bytes at the end, or in damaged places",
 }
 
 
@@ -130,8 +125,8 @@ class _Conversion:
             self._packets.counter(row["ts"], _TRACK + row["track_id"], row["value"])
             self._outcome.made["counter value"] += 1
         for row in rows_of(self._importer, "stats"):
-            if row["name"] in _LOSSES:
-                self._outcome.leave_out(_LOSSES[row["name"]], row["value"])
+            if row["name"] in MISSING:
+                self._outcome.leave_out(MISSING[row["name"]], row["value"])
         return self._outcome
 
     def _describe_threads(self) -> None:

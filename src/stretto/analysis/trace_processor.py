@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from stretto.analysis.closing import Closing
 from stretto.analysis.duckdb_engine import DuckdbEngine, load_duckdb
+from stretto.analysis.missing import UNREAD
 from stretto.analysis.raw_tables import RawTables, reopened
 from stretto.analysis.sql.absent import absent_tables
-from stretto.analysis.trace_tables import UNREAD, damage, import_trace, statistics
+from stretto.analysis.trace_tables import damage, import_trace, statistics
 
 if TYPE_CHECKING:
     import os
@@ -46,7 +47,8 @@ class TraceProcessor(Closing):
 
     Attributes:
         metadata: The argument of this name.
-        damage: What is missing because the trace is empty, cut off or damaged: a line per reason.
+        damage: What is missing because the trace is empty, cut off or damaged, or has events that
+            no slice can be made of: a line per reason.
 
     Raises:
         ModuleNotFoundError: DuckDB or sqlglot isn't installed.

@@ -6,11 +6,12 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from stretto.analysis.heap_totals import profiled_processes
+from stretto.analysis.missing import MISSING
 from stretto.analysis.object_totals import object_graphs
 from stretto.analysis.off_cpu import off_cpu
 from stretto.analysis.sample_totals import sampled_threads
 from stretto.analysis.thread_times import ThreadTimes, thread_times
-from stretto.analysis.trace_tables import UNREAD, statistics, table_rows
+from stretto.analysis.trace_tables import statistics, table_rows
 from stretto.analysis.unexpected_tests import CATEGORY as TESTS
 from stretto.analysis.unexpected_tests import unexpected_tests
 from stretto.base.installed_code import NOT_OWN_CODE, ONLY_OWN_CODE, is_own_function
@@ -199,7 +200,7 @@ def summarize(importer: _native.TraceImporter) -> Summary:
         lanes=sorted(lanes, key=lambda times: -times.total),
         gil_waits=sorted(gil_waits, key=lambda times: -times.total),
         statistics=sums,
-        unread=[(sums[name], text) for name, text in UNREAD.items() if sums[name]],
+        unread=[(sums[name], text) for name, text in MISSING.items() if sums[name]],
         not_followed=[f"left out: {text}" for key, text in LEFT_OUT.items() if key in found],
         samples=sampled_threads(importer),
         heaps=profiled_processes(importer),

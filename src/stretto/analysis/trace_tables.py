@@ -9,6 +9,7 @@ from operator import itemgetter
 from os import PathLike
 from typing import TYPE_CHECKING, cast
 
+from stretto.analysis.missing import DAMAGE, MISSING
 from stretto.analysis.open_packets import open_file, trace_files
 
 if TYPE_CHECKING:
@@ -20,30 +21,8 @@ if TYPE_CHECKING:
 PIECE_BYTES = 1 << 20
 _SIZE = "trace_size_bytes"
 
-UNREAD = {
-    "stretto_cut_off": "end of the file, which was cut off or is damaged",
-    "stretto_unread_bytes": "bytes at the end, or in damaged places",
-    "stretto_undecodable_packets": "malformed packets",
-    "stretto_undecodable_arguments": "malformed arguments of track events",
-    "stretto_unread_packets": "packets of kinds that are not imported yet",
-    "stretto_unread_events": "track events of kinds that are not imported yet",
-    "stretto_unread_kernel_events": "kernel events of kinds that are not imported yet",
-    "stretto_unread_fields": "fields of track events that are not imported yet",
-    "stretto_fxt_buffer_filled": "losses reported by programs with a full buffer",
-    "unknown_extension_fields": "typed arguments without a name in the trace",
-}
-"""What the importer left out, by statistic."""
-
 EMPTY = "the whole trace: it is empty"
-"""The damage of a trace without a byte."""
-
-_DAMAGE = (
-    "stretto_cut_off",
-    "stretto_unread_bytes",
-    "stretto_undecodable_packets",
-    "stretto_undecodable_arguments",
-)
-"""Those that a whole trace doesn't have."""
+"""The damage of a trace without a byte, or of JSON without an event."""
 
 
 def available() -> bool:
@@ -65,7 +44,7 @@ def import_trace(
     """Import a trace: Perfetto's or Fuchsia's format, or Chrome's JSON.
 
     It may be compressed by gzip or zstd, or be a zip or tar archive; the files of an archive become
-    one trace. If it is damaged, it is read up to the damage, and the statistics in UNREAD count
+    one trace. If it is damaged, it is read up to the damage, and the statistics in MISSING count
     what is missing.
 
     Args:
@@ -146,13 +125,27 @@ def statistics(importer: _native.TraceImporter) -> dict[str, int]:
 
 def is_empty(importer: _native.TraceImporter) -> list[str]:
     """Return a line that says so if the trace is empty, else none."""
-    sizes = [row["int_value"] for row in table_rows(importer, "metadata") if row["name"] == _SIZE]
-    return [] if any(sizes) else [EMPTY]
+    facts = {row["name"]: row for row in table_rows(importer, "metadata")}
+    has_bytes = _SIZE in facts and facts[_SIZE]["int_value"]
+    if has_bytes and not (facts["trace_type"]["str_value"] == "json" and _has_nothing(importer)):
+        return []
+    return [EMPTY]
+
+
+def _has_nothing(importer: _native.TraceImporter) -> bool:
+    sums = statistics(importer)
+    threads = [row for row in table_rows(importer, "thread") if not row["is_idle"]]
+    return not (
+        threads or importer.rows("__intrinsic_track")[1] or any(sums[name] for name in MISSING)
+    )
 
 
 def damage(importer: _native.TraceImporter) -> list[str]:
-    """Return what is missing because the trace is empty, cut off or damaged: a line per reason."""
+    """Return what is missing because the trace is empty, cut off or damaged: a line per reason.
+
+    Events that no slice can be made of are damage, too.
+    """
     sums = statistics(importer)
     return is_empty(importer) + [
-        f"{UNREAD[name]}: {sums[name]:,}" for name in _DAMAGE if sums.get(name)
+        f"{MISSING[name]}: {sums[name]:,}" for name in DAMAGE if sums.get(name)
     ]

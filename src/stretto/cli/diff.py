@@ -55,7 +55,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
         metavar="PERCENT",
         type=_percent,
         help="exit with status 1 if the time of a function or slice, or all time, grew by more, "
-        "or if a trace is empty, cut off or damaged",
+        "or if a trace is empty, cut off, damaged or lacks events",
     )
     parser.add_argument(
         "--min-share",
@@ -75,7 +75,7 @@ class _Side:
 
     Attributes:
         times: The self times of each trace.
-        unread: The paths of the traces that are damaged, or have no slice that ended.
+        unread: The paths of the traces that are damaged, lack events, or have no slice that ended.
     """
 
     def __init__(self, text: str, *, cpu: bool) -> None:

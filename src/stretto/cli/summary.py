@@ -60,7 +60,9 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = VerbParser("summary", DESCRIPTION)
     parser.add_argument("trace", metavar="TRACE", help="may be gzipped; - is standard input")
     parser.add_argument("--format", choices=("text", "json"), default="text")
-    parser.add_argument("--html", metavar="FILE", help="write a page with charts to this file")
+    parser.add_argument(
+        "--html", metavar="FILE", help="write a page with charts to this file, instead of the text"
+    )
     parser.add_argument(
         "--limit",
         metavar="N",
@@ -360,10 +362,9 @@ def run(arguments: Sequence[str]) -> int:
         limit = _PAGE_LIMIT if given.limit is None else given.limit
         source = None if given.trace == STANDARD else os.stat(given.trace)
         _write_page(given.html, as_page(title, _facts(contents, found), found, limit), source)
-        return 0
     if given.format == "json":
         print(_as_json(contents, found, given.limit), end="")
-    else:
+    elif given.html is None:
         limit = _LIMIT if given.limit is None else given.limit
         print(_as_text(contents, found, limit), end="")
     return 0

@@ -132,6 +132,30 @@ def test_missing_trace_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture
     assert "there is no trace" in capsys.readouterr().err
 
 
+DROPPED = [
+    {"ph": "X", "pid": 1, "tid": 1, "ts": 15, "dur": 10_000, "name": "b"},  # Overlaps the first.
+    {"ph": "X", "pid": 1, "tid": 1, "ts": 30, "name": "without dur"},
+    {"ph": "S", "pid": 1, "tid": 1, "ts": 30, "id": 1, "name": "old"},
+    {"ph": "?", "pid": 1, "tid": 1, "ts": 30, "name": "unknown"},
+]
+
+
+@pytest.mark.parametrize("dropped", DROPPED)
+def test_json_whose_slices_are_dropped_is_no_success(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], dropped: dict[str, object]
+) -> None:
+    first = {"ph": "X", "pid": 1, "tid": 1, "ts": 10, "dur": 10, "name": "a"}
+    whole, lacks = tmp_path / "whole.json", tmp_path / "lacks.json"
+    whole.write_text(json.dumps([first, {**first, "ph": "N", "ts": 30}]))
+    lacks.write_text(json.dumps([first, dropped]))
+    assert main(["diff", "--fail-above", "10%", str(whole), str(whole)]) == 0
+    assert capsys.readouterr().err == ""
+    assert main(["diff", "--fail-above", "10%", str(whole), str(lacks)]) == 1
+    first_line, last_line = capsys.readouterr().err.splitlines()
+    assert first_line.startswith(f"stretto: diff: {str(lacks)!r}: unread: ")
+    assert last_line.endswith(f"not all was compared, as said above: {lacks}.")
+
+
 @pytest.mark.parametrize("kept", [0, 0.5])
 def test_trace_that_is_empty_or_cut_off_is_no_success(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], kept: float

@@ -203,6 +203,35 @@ def test_trace_that_is_cut_off_or_empty_is_a_warning(
     assert capsys.readouterr().err == ""
 
 
+def test_dropped_events_of_json_are_a_warning(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "t.json"
+    events = [{"ph": "X", "ts": ts, "dur": 10, "tid": 1, "name": "a"} for ts in (10, 15)]
+    path.write_text(json.dumps([*events, {"ph": "F", "ts": 20, "id": 1}]))
+    assert main(["query", "--format", "json", str(path), "--ask", "losses"]) == 0
+    out, err = capsys.readouterr()
+    assert [line.partition(": unread: ")[2] for line in err.splitlines()] == [
+        "slices that overlap others of their thread: 1.",
+        "events of phases that are not imported (S, T, p, F, unknown): 1.",
+    ]
+    assert {row["name"] for row in json.loads(out)} == {
+        "slice_drop_overlapping_complete_event",
+        "stretto_unread_json_events",
+    }
+
+
+@pytest.mark.parametrize("text", ["[]", " [\n]\n", "{}", '{"traceEvents": []}'])
+def test_json_without_events_is_empty(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str
+) -> None:
+    path = tmp_path / "t.json"
+    path.write_text(text)
+    assert main(["query", str(path), "select 1"]) == 0
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.endswith("unread: the whole trace: it is empty.")
+
+
 def test_json_form_of_messages_is_refused(
     trace: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -311,6 +311,21 @@ class TestPage:
         assert "can't write" in capsys.readouterr().err
 
 
+def test_page_and_json_are_both_written(
+    trace: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "page.html"
+    summarize(trace, tmp_path, "--format", "json", "--html", str(page))
+    assert json.loads(capsys.readouterr().out)["functions"]
+    assert page.read_text().startswith("<!")
+
+
+def test_dropped_events_are_facts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    events = [{"ph": "X", "ts": 1, "dur": 2, "tid": 1}, {"ph": "X", "ts": 2, "tid": 1}]
+    summarize(json.dumps(events).encode(), tmp_path)
+    assert "unread: events without what their phase needs: 1\n" in capsys.readouterr().out
+
+
 def chrome_json() -> bytes:
     events = [
         {"ph": "X", "ts": 1, "dur": 2, "pid": 10, "tid": tid, "name": "a"} for tid in (10, 11)

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stretto.analysis.export.exporters import BINARY, export
-from stretto.analysis.trace_tables import EMPTY, UNREAD, import_trace, is_empty, statistics
+from stretto.analysis.missing import MISSING
+from stretto.analysis.trace_tables import EMPTY, import_trace, is_empty, statistics
 from stretto.base.errors import CommandError
 from stretto.cli.ending_signals import ending_by_signals
 from stretto.cli.output_file import STANDARD, open_output
@@ -96,6 +97,6 @@ def _removed_after_failure(folder: Path) -> Iterator[None]:
 
 def _print_left_out(importer: _native.TraceImporter) -> None:
     counts = statistics(importer)
-    unread = [f"{text} ({counts[name]:,})" for name, text in UNREAD.items() if counts.get(name)]
+    unread = [f"{text} ({counts[name]:,})" for name, text in MISSING.items() if counts.get(name)]
     if unread and sys.stderr is not None:
         print(f"stretto: left out: {', '.join(unread)}", file=sys.stderr)
