@@ -9,14 +9,22 @@ from stretto.analysis.trace_processor import TraceProcessor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from stretto.analysis.batch import Batch, BatchError
+    from stretto.analysis.batch import Batch, BatchError, IncompleteTraceWarning
 
-__all__ = ["Batch", "BatchError", "QueryError", "QueryResult", "Trace", "TraceProcessor"]
+__all__ = [
+    "Batch",
+    "BatchError",
+    "IncompleteTraceWarning",
+    "QueryError",
+    "QueryResult",
+    "Trace",
+    "TraceProcessor",
+]
 
 
 def __getattr__(name: str) -> object:
     """Import the batch when it is used: it imports multiprocessing."""
-    if name not in ("Batch", "BatchError"):
+    if name not in ("Batch", "BatchError", "IncompleteTraceWarning"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from stretto.analysis import batch
 

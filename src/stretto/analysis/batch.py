@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import multiprocessing
 import tempfile
+import warnings
 from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
 from functools import partial
 from pathlib import Path
@@ -44,6 +45,24 @@ class Failure(NamedTuple):
     error: BaseException
 
 
+class Incomplete(NamedTuple):
+    """A trace whose tables lack a part of it, and what they lack: a line per reason."""
+
+    trace: Trace
+    damage: list[str]
+
+
+class IncompleteTraceWarning(UserWarning):
+    """Traces of a batch are empty, cut off or damaged, or have events that make no slice."""
+
+
+class _Answer(NamedTuple):
+    """What the task of a trace sends back."""
+
+    value: Any
+    damage: list[str]
+
+
 class Batch(Closing):
     """Many traces that answer the same query.
 
@@ -62,6 +81,9 @@ class Batch(Closing):
         on_error: `raise` stops at the first trace that fails; `skip` notes it in `failures`, also
             if there is no such trace.
         progress: Called after each trace, with the number of finished traces and that of all.
+
+    A trace that is empty, cut off or damaged answers with what can be read. Each call ends with
+    one `IncompleteTraceWarning` if there are such traces; `incomplete` has them.
 
     Attributes:
         traces: The traces, with the metadata that are added to each row. The default is the column
@@ -91,6 +113,7 @@ class Batch(Closing):
             for number, (address, metadata) in enumerate(found)
         ]
         self._failed: dict[int, Failure] = {}
+        self._lacking: dict[int, Incomplete] = {}
         self._executor = executor
         self._own: ProcessPoolExecutor | None = None
         self._progress = progress
@@ -99,6 +122,11 @@ class Batch(Closing):
     def failures(self) -> list[Failure]:
         """Those that don't exist, and those that the last call skipped, in order of the traces."""
         return self._missing + [self._failed[number] for number in sorted(self._failed)]
+
+    @property
+    def incomplete(self) -> list[Incomplete]:
+        """Those of the last call whose rows are not all, in order of the traces."""
+        return [self._lacking[number] for number in sorted(self._lacking)]
 
     def _note_missing(self, text: str, error: FileNotFoundError) -> None:
         self._missing.append(Failure(Trace(text, {"trace": text}), error))
@@ -172,6 +200,7 @@ class Batch(Closing):
     def _run(self, work: Work) -> Iterator[tuple[int, Any]]:
         """Give the results, with the trace's number, as they come."""
         self._failed = {}
+        self._lacking = {}
         pool = self._pool()
         waiting = {pool.submit(_on_trace, each, work): i for i, each in enumerate(self.traces)}
         try:
@@ -182,15 +211,30 @@ class Batch(Closing):
         finally:
             for future in waiting:
                 future.cancel()
+        self._warn_of_incomplete()
 
-    def _result(self, number: int, future: Future[Any]) -> Iterator[tuple[int, Any]]:
+    def _result(self, number: int, future: Future[_Answer]) -> Iterator[tuple[int, Any]]:
         trace, error = self.traces[number], future.exception()
         if error is None:
-            yield number, future.result()
+            answer = future.result()
+            if answer.damage:
+                self._lacking[number] = Incomplete(trace, answer.damage)
+            yield number, answer.value
         elif self._skips:
             self._failed[number] = Failure(trace, error)
         else:
             raise BatchError(f"{trace.metadata['trace']}: {error}") from error
+
+    def _warn_of_incomplete(self) -> None:
+        """Warn at the line that called `query`, `map` or `export`."""
+        if not self._lacking:
+            return
+        trace, damage = self.incomplete[0]
+        text = (
+            f"{len(self._lacking)} of {len(self.traces)} traces are incomplete (see `incomplete`); "
+            f"{trace.metadata['trace']}: unread: {damage[0]}"
+        )
+        warnings.warn(text, IncompleteTraceWarning, stacklevel=4)
 
     def _describe_failures(self) -> str:
         if not self.failures:
@@ -204,13 +248,13 @@ def _name(address: Address, number: int) -> str:
     return address if isinstance(address, str) else str(number)
 
 
-def _on_trace(trace: Trace, work: Work) -> Any:
+def _on_trace(trace: Trace, work: Work) -> _Answer:
     """Run the task of one trace. The traces are the parallel part: DuckDB uses one thread."""
     with (
         opened(trace.address) as file,
         TraceProcessor(file, metadata=trace.metadata, threads=1) as processor,
     ):
-        return work(processor)
+        return _Answer(work(processor), processor.damage)
 
 
 def _as_parquet(processor: TraceProcessor, sql: str) -> bytes:

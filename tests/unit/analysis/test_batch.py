@@ -11,7 +11,14 @@ pytest.importorskip("duckdb")
 pytest.importorskip("sqlglot")
 
 import stretto
-from stretto.analysis import Batch, BatchError, QueryError, Trace, TraceProcessor
+from stretto.analysis import (
+    Batch,
+    BatchError,
+    IncompleteTraceWarning,
+    QueryError,
+    Trace,
+    TraceProcessor,
+)
 from stretto.analysis.table_choice import ALWAYS
 from tests.support.recorded_events import record
 
@@ -62,6 +69,40 @@ def test_trace_that_does_not_exist_is_skipped_if_failures_are(folder: Path) -> N
     assert [failure.trace.address for failure in batch.failures] == [str(traces[1])]
     with pytest.raises(FileNotFoundError, match="no trace"):
         Batch(traces[1:], on_error="skip")
+
+
+class TestIncomplete:
+    def test_cut_trace_is_a_warning_at_the_line_of_the_call(
+        self, folder: Path, tmp_path: Path
+    ) -> None:
+        cut = tmp_path / "cut.pftrace"
+        cut.write_bytes((folder / "3.pftrace").read_bytes()[:-1])
+        batch = Batch([folder / "1.pftrace", cut], executor=Here())
+        calls = (
+            lambda: batch.query(COUNT),
+            lambda: batch.map(count_slices),
+            lambda: batch.export(tmp_path / "tables", {"n": COUNT}),
+        )
+        for call in calls:
+            with pytest.warns(IncompleteTraceWarning, match=r"^1 of 2 .*cut.*: unread: ") as found:
+                call()
+            assert [warning.filename for warning in found] == [__file__]
+            ((trace, damage),) = batch.incomplete
+            assert trace.address == str(cut)
+            assert damage[0].startswith("bytes at the end")
+            assert batch.failures == []
+
+    def test_whole_traces_are_complete(self, folder: Path) -> None:
+        with Batch(folder) as batch:
+            batch.query(COUNT)
+            assert batch.incomplete == []
+
+    def test_incomplete_traces_come_back_from_processes(self, tmp_path: Path) -> None:
+        path = tmp_path / "empty.pftrace"
+        path.write_bytes(b"")
+        with Batch(path) as batch, pytest.warns(IncompleteTraceWarning, match="it is empty"):
+            batch.query(COUNT)
+        assert [trace.address for trace, _ in batch.incomplete] == [str(path)]
 
 
 class TestQuery:
