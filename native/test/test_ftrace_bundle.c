@@ -262,7 +262,7 @@ static void generic_event_of_the_old_form_has_named_fields(void) {
 static void texts_are_filtered(void) {
   begin();
   page_event(&page, 0, 13, 1, "yes", 4);
-  page_event(&page, 9, 13, 1, "no", 4);
+  page_event(&page, 9, 13, 1, "no\0", 4);
   expect(1 << 2, "1:3 10:900 2{1:1000 2:1 3:'\x12\3yes'}");
   CHECK_EQ(bundle.last_time, 1000);
 }
