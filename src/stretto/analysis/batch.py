@@ -282,4 +282,4 @@ def _gather(files: list[str], describe_failures: Callable[[], str]) -> QueryResu
     connection.execute(
         "create table result as select * from read_parquet($1, union_by_name = true)", [files]
     )
-    return DuckdbResult(connection.table("result"), duckdb.Error, QueryError)
+    return DuckdbResult(connection.table("result"), duckdb.Error, QueryError, connection.interrupt)

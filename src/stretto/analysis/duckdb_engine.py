@@ -10,7 +10,9 @@ from tempfile import gettempdir
 from typing import TYPE_CHECKING, Any
 
 from stretto.analysis import raw_tables
+from stretto.analysis.interruption import interruptible
 from stretto.analysis.query_result import QueryResult, RowsResult, check_added, load_package
+from stretto.analysis.sql.errors import CLOSED, QueryError
 from stretto.analysis.sql_views import ARGS, TABLES, VIEWS
 from stretto.base.private_files import private_file
 
@@ -19,7 +21,6 @@ if TYPE_CHECKING:
 
     from stretto import _native
     from stretto.analysis.raw_tables import RawTables
-    from stretto.analysis.sql.errors import QueryError
 
 MISSING = (
     "SQL on traces needs {}: `pip install 'stretto[analysis]'` installs it; the engine sqlite "
@@ -54,11 +55,16 @@ class DuckdbResult(QueryResult):
     """The result of a query; DuckDB computes the rows when they are taken."""
 
     def __init__(
-        self, relation: Any, error: type[Exception], explain: Callable[[str], QueryError]
+        self,
+        relation: Any,
+        error: type[Exception],
+        explain: Callable[[str], QueryError],
+        interrupt: Callable[[], object],
     ) -> None:
         self._relation = relation
         self._error = error
         self._explain = explain
+        self._interrupt = interrupt
         self.columns: tuple[str, ...] = tuple(relation.columns)
 
     def fetchall(self) -> list[tuple[Any, ...]]:
@@ -68,7 +74,7 @@ class DuckdbResult(QueryResult):
 
     def _result(self, method: str) -> Any:
         try:
-            return getattr(self._relation, method)()
+            return interruptible(getattr(self._relation, method), self._interrupt)
         except self._error as error:
             raise self._explain(str(error)) from error
 
@@ -104,7 +110,8 @@ class DuckdbResult(QueryResult):
         with private_file(path), load_duckdb().connect(":memory:") as writer:
             try:
                 writer.register("rows", rows)
-                writer.execute(_COPY.format(_literal(os.fspath(path))))
+                copy = _COPY.format(_literal(os.fspath(path)))
+                interruptible(lambda: writer.execute(copy), self._interrupt)
             except load_duckdb().IOException as error:
                 raise OSError(str(error)) from error
             except self._error as error:
@@ -156,6 +163,7 @@ class DuckdbEngine:
         raw: RawTables,
         threads: int | None = None,
     ) -> None:
+        self._closed = False
         self._duckdb = load_duckdb()
         try:
             from stretto.analysis.sql.session import Session
@@ -224,15 +232,26 @@ class DuckdbEngine:
         if isinstance(relation, RowsResult):
             return relation
         return DuckdbResult(
-            relation, self._duckdb.Error, lambda message: self._session.explained(message, sql)
+            relation,
+            self._duckdb.Error,
+            lambda message: self._explained(message, sql),
+            self.interrupt,
         )
+
+    def _explained(self, message: str, sql: str) -> QueryError:
+        return QueryError(CLOSED) if self._closed else self._session.explained(message, sql)
 
     def add_modules(self, texts: Mapping[str, str]) -> None:
         """Add modules, given as SQL by name; they replace modules of the same names."""
         self._session.add_modules(texts)
 
+    def interrupt(self) -> None:
+        """End the query that another thread runs."""
+        self._connection.interrupt()
+
     def close(self) -> None:
         """Free the tables."""
+        self._closed = True
         self._connection.close()
 
 

@@ -133,7 +133,12 @@ class RowsResult(QueryResult):
 
     def pandas(self) -> Any:
         """Return the rows as a `pandas.DataFrame` (needs pandas)."""
-        return load_package("pandas").DataFrame(self._rows, columns=list(self.columns))
+        pandas = load_package("pandas")
+        frame = pandas.DataFrame(self._rows, columns=range(len(self.columns)))
+        for place, values in enumerate(zip(*self._rows, strict=True)):
+            if {type(value) for value in values} == {int, type(None)}:  # Floats would be inexact.
+                frame[place] = pandas.array(values, dtype="Int64")
+        return frame.set_axis(list(self.columns), axis=1)
 
     def polars(self) -> Any:
         """Return the rows as a `polars.DataFrame` (needs polars)."""

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from stretto.analysis.closing import Closing
 from stretto.analysis.duckdb_engine import DuckdbEngine, load_duckdb
+from stretto.analysis.interruption import interruptible
 from stretto.analysis.missing import UNREAD
 from stretto.analysis.raw_tables import RawTables, reopened
 from stretto.analysis.sql.absent import absent_tables
+from stretto.analysis.sql.errors import CLOSED, QueryError
 from stretto.analysis.trace_tables import damage, import_trace, statistics
 
 if TYPE_CHECKING:
@@ -75,6 +77,7 @@ class TraceProcessor(Closing):
         importer = import_trace(trace, watch, raw_events=raw_events is True)
         self.damage = damage(importer)
         raw = RawTables(importer, again, raw_events)
+        self._closed = False
         self._engine: DuckdbEngine | SqliteEngine
         if engine == DUCKDB:
             self._engine = DuckdbEngine(importer, _absent(importer), raw, threads)
@@ -87,9 +90,13 @@ class TraceProcessor(Closing):
         """Run SQL statements, and return the result of the last one.
 
         Raises:
-            QueryError: A statement is wrong, or can't be executed.
+            QueryError: A statement is wrong, or can't be executed; or the trace is closed.
         """
-        return self._engine.query(sql)
+        if not isinstance(sql, str):
+            raise QueryError(f"SQL is a text, not {type(sql).__name__}")
+        if self._closed:
+            raise QueryError(CLOSED)
+        return interruptible(lambda: self._engine.query(sql), self._engine.interrupt)
 
     def add_modules(self, texts: Mapping[str, str]) -> None:
         """Add modules for `include perfetto module`.
@@ -101,6 +108,7 @@ class TraceProcessor(Closing):
 
     def close(self) -> None:
         """Free the tables."""
+        self._closed = True
         self._engine.close()
 
 

@@ -144,6 +144,17 @@ def test_result_becomes_a_dataframe(trace: bytes) -> None:
     assert list(frame["name"]) == ["outer"]
 
 
+def test_integers_with_null_are_exact_in_a_dataframe(trace: bytes) -> None:
+    pytest.importorskip("pandas")
+    with TraceProcessor(trace, engine="sqlite") as processor:
+        frame = processor.query(
+            "select 1795927215931910383 a, 1 a union all select null, 2"
+        ).pandas()
+    assert list(frame.columns) == ["a", "a"]
+    assert [str(kind) for kind in frame.dtypes] == ["Int64", "int64"]
+    assert frame.iloc[0, 0] == 1795927215931910383
+
+
 def test_unknown_engine_is_refused(trace: bytes) -> None:
     with pytest.raises(ValueError, match="the engines are duckdb and sqlite, not 'mysql'"):
         TraceProcessor(trace, engine="mysql")

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
+import signal
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import stretto
 from stretto import _native
 from stretto.analysis import QueryError, TraceProcessor
+from stretto.analysis.duckdb_engine import DuckdbResult
+from stretto.analysis.trace_processor import ENGINES
 from stretto.analysis.trace_tables import import_trace, statistics
 from stretto.base.errors import DecodeError, LocalProtocolError
 from tests.support.recorded_events import record
@@ -180,3 +186,84 @@ class TestQuery:
         monkeypatch.setitem(sys.modules, package, None)
         with pytest.raises(ModuleNotFoundError, match=rf"needs {package}: .*stretto\[analysis\]"):
             TraceProcessor(trace)
+
+
+ENDLESS = """
+with recursive n(i) as (select press_ctrl_c() union all select i + 1 from n) select count(*) from n
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there os.kill ends the process")
+def test_ctrl_c_ends_an_endless_query_of_sqlite(trace: bytes) -> None:
+    def press() -> int:
+        os.kill(os.getpid(), signal.SIGINT)
+        return 0
+
+    with TraceProcessor(trace, engine="sqlite") as processor:
+        connection: Any = processor._engine._connection
+        connection.create_function("press_ctrl_c", 0, press)
+        with pytest.raises(KeyboardInterrupt):
+            processor.query(ENDLESS)
+        assert processor.query("select 1").fetchall() == [(1,)]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there os.kill ends the process")
+def test_ctrl_c_ends_the_rows_of_duckdb(trace: bytes) -> None:
+    pytest.importorskip("duckdb")
+    pytest.importorskip("numpy")  # DuckDB needs it for functions in Python
+
+    def press(number: int) -> int:
+        os.kill(os.getpid(), signal.SIGINT)
+        return number
+
+    with TraceProcessor(trace) as processor:
+        connection: Any = processor._engine._connection
+        connection.create_function("press_ctrl_c", press, [int], int, side_effects=True)
+        relation = connection.sql(
+            "select count(*) from range(1000000) a, range(1000000) b, range(1000000) c, "
+            "(select press_ctrl_c(1) as pressed) p where a.range * b.range + c.range < pressed"
+        )
+        result = DuckdbResult(relation, Exception, QueryError, processor._engine.interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            result.fetchall()
+        assert processor.query("select 1").fetchall() == [(1,)]
+
+
+def test_another_thread_runs_the_query_itself(trace: bytes) -> None:
+    with TraceProcessor(trace, engine="sqlite") as processor, ThreadPoolExecutor(1) as pool:
+        found = pool.submit(lambda: processor.query("select 1").fetchall()).result()
+    assert found == [(1,)]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+class TestWrongUse:
+    @pytest.fixture
+    def processor(self, trace: bytes, engine: str) -> TraceProcessor:
+        if engine == "duckdb":
+            pytest.importorskip("duckdb")
+            pytest.importorskip("sqlglot")
+        return TraceProcessor(trace, engine=engine)
+
+    def test_sql_that_is_no_text_is_refused(self, processor: TraceProcessor) -> None:
+        wrong: Any = 5
+        with pytest.raises(QueryError, match="SQL is a text, not int"):
+            processor.query(wrong)
+
+    def test_closed_trace_is_told(self, processor: TraceProcessor) -> None:
+        processor.close()
+        processor.close()
+        with pytest.raises(QueryError, match="the trace is closed: make a new TraceProcessor"):
+            processor.query("select 1")
+
+    def test_expression_that_is_too_deep_is_an_error(self, processor: TraceProcessor) -> None:
+        with pytest.raises(QueryError, match=r"line 1, column 1: .*(nested too deep|too large)"):
+            processor.query(f"select {'1+' * 3000}1")
+
+
+def test_rows_of_a_closed_trace_are_an_error(trace: bytes) -> None:
+    pytest.importorskip("duckdb")
+    pytest.importorskip("sqlglot")
+    with TraceProcessor(trace) as processor:
+        result = processor.query("select name from slice")
+    with pytest.raises(QueryError, match="the trace is closed"):
+        result.fetchall()

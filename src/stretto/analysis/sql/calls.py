@@ -175,6 +175,8 @@ def _regexp_extract(_: exp.Expr, arguments: list[exp.Expr]) -> exp.Expr:
 
 
 def _printf(_: exp.Expr, arguments: list[exp.Expr]) -> exp.Expr:
+    if not arguments:
+        return exp.null()
     template, *values = arguments
     if not template.is_string:
         raise refused("printf with a format that is no text in quotes")

@@ -33,6 +33,9 @@ def missing_name(message: str) -> tuple[str, str] | None:
     return None
 
 
+CLOSED = "the trace is closed: make a new TraceProcessor, or take the rows before close()"
+TOO_DEEP = "an expression is nested too deeply: name parts of it by `with`"
+
 SQLITE = "use the engine sqlite (--engine sqlite), which has SQLite's own meaning"
 """The advice of errors of the DuckDB engine alone."""
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from stretto.analysis.sql import inspection
 from stretto.analysis.sql.advice import FUNCTIONS, Names
 from stretto.analysis.sql.catalog import Catalog, Function
-from stretto.analysis.sql.errors import QueryError, located
+from stretto.analysis.sql.errors import TOO_DEEP, QueryError, located
 from stretto.analysis.sql.explanation import explained
 from stretto.analysis.sql.library import Library
 from stretto.analysis.sql.macros import Macro, expand
@@ -77,6 +77,8 @@ class Session:
                 relation = self._execute(statement)
             except self._error as error:
                 raise self.explained(str(error), text, statement.start) from error
+            except RecursionError as error:
+                raise located(TOO_DEEP, text, statement.start) from error
             except QueryError as error:
                 raise _in_text(error, statement, text) from error
         if not found:

@@ -11,7 +11,7 @@ from stretto.analysis import raw_tables
 from stretto.analysis.query_result import RowsResult
 from stretto.analysis.sql import inspection
 from stretto.analysis.sql.advice import FUNCTIONS, Names
-from stretto.analysis.sql.errors import QueryError, located
+from stretto.analysis.sql.errors import TOO_DEEP, QueryError, located
 from stretto.analysis.sql.explanation import explained
 from stretto.analysis.sql.library import Library
 from stretto.analysis.sql.macros import Macro, expand
@@ -89,6 +89,8 @@ class SqliteEngine:
                 result = self._execute(statement)
             except sqlite3.Error as error:
                 raise explained(str(error), sql, self._names_of(sql), statement.start) from error
+            except RecursionError as error:
+                raise located(TOO_DEEP, sql, statement.start) from error
             except QueryError as error:
                 if str(error).startswith("line "):
                     raise
@@ -100,6 +102,10 @@ class SqliteEngine:
     def add_modules(self, texts: Mapping[str, str]) -> None:
         """Add modules, given as SQL by name; they replace modules of the same names."""
         self._library.add(texts)
+
+    def interrupt(self) -> None:
+        """End the query that another thread runs."""
+        self._connection.interrupt()
 
     def close(self) -> None:
         """Free the tables."""

@@ -393,6 +393,10 @@ def test_query_has_no_settings_and_no_variables_of_python(shared: TraceProcessor
     assert local is engine
 
 
+def test_printf_without_a_format_is_null(shared: TraceProcessor) -> None:
+    assert value(shared, "printf()") is None
+
+
 def test_statement_that_creates_or_drops_has_no_result(processor: TraceProcessor) -> None:
     for sql in ("create table t as select 1 as x", "insert into t values (2)", "drop table t"):
         assert processor.query(sql).columns == ()

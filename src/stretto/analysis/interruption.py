@@ -1,0 +1,68 @@
+"""Lets Ctrl-C end a query: an engine's own loop runs no handlers of signals."""
+
+from __future__ import annotations
+
+from threading import Event, Thread, current_thread, main_thread
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Result = TypeVar("Result")
+
+_PAUSE = 0.05
+"""Seconds between two looks for signals: only Linux and macOS wake a waiting thread for one."""
+
+
+class _Call(Thread, Generic[Result]):
+    def __init__(self, work: Callable[[], Result]) -> None:
+        super().__init__(name="stretto-query", daemon=True)
+        self._work = work
+        self._error: BaseException | None = None
+        self.begin = Event()  # An exception inside `start` must not leave a query that runs.
+        self.ended = Event()  # A `join` that an exception ends would take the thread for ended.
+
+    def run(self) -> None:
+        self.begin.wait()
+        try:
+            self._returned = self._work()
+        except BaseException as error:  # noqa: BLE001
+            self._error = error
+        finally:
+            self.ended.set()
+
+    def result(self) -> Result:
+        if self._error is not None:
+            try:
+                raise self._error
+            finally:
+                self._error = None  # Its traceback has this frame: no reference cycle.
+        return self._returned
+
+
+def interruptible(work: Callable[[], Result], interrupt: Callable[[], object]) -> Result:
+    """Return the result of a function, which an exception of a signal's handler ends.
+
+    In the main thread, the only one with handlers of signals, the function runs in another thread.
+
+    Args:
+        work: The function.
+        interrupt: Makes the function end soon, with any exception. It may be called several times.
+
+    Raises:
+        KeyboardInterrupt: Ctrl-C was pressed. Other handlers' exceptions are raised as well.
+    """
+    if current_thread() is not main_thread():
+        return work()
+    call = _Call(work)
+    call.start()
+    try:
+        call.begin.set()
+        while not call.ended.wait(_PAUSE):
+            pass
+    except BaseException:
+        while not call.ended.is_set():
+            interrupt()  # Before the engine's loop begins, it has no effect.
+            call.ended.wait(_PAUSE)
+        raise
+    return call.result()
