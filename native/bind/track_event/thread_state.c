@@ -167,9 +167,11 @@ static void forget_python_state(PyObject* Py_UNUSED(capsule)) {
     st_thread->python = NULL;
 }
 
-/* Keeps the PyThreadState of the calling thread.  An exception that is set is
- * lost. */
+/* Keeps the PyThreadState of the calling thread.  An exception that is set stays
+ * set. */
 static void keep_python_state(struct thread_state* t) {
+  PyObject *error, *error_value, *traceback;
+  PyErr_Fetch(&error, &error_value, &traceback);
   PyObject* dict = PyThreadState_GetDict();
   PyObject* end = dict ? PyCapsule_New(t, NULL, forget_python_state) : NULL;
   /* The capsule of an earlier state of this thread is dropped here. */
@@ -177,6 +179,7 @@ static void keep_python_state(struct thread_state* t) {
     t->python = PyThreadState_Get();
   Py_XDECREF(end);
   PyErr_Clear();
+  PyErr_Restore(error, error_value, traceback);
 }
 
 static struct thread_state* make_thread_state(void) {
