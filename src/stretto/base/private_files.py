@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 
 @contextmanager
 def private_file(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Create an empty file (mode 0600), which the block writes by its path.
+    """Create an empty file (mode 0600), unless there is one; the block writes it by its path.
 
-    A file that exists keeps its mode. If the block fails, a new file is removed.
+    What exists keeps its mode, and isn't opened: the reader of a pipe would see its end. If the
+    block fails, a new file is removed.
 
     Args:
         path: The file.
@@ -29,7 +30,8 @@ def private_file(path: str | os.PathLike[str]) -> Iterator[None]:
         OSError: The file can't be created, or not be written.
     """
     new = not os.path.exists(path)
-    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | CLOSED_ON_EXEC, 0o600))
+    if new:
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | CLOSED_ON_EXEC, 0o600))
     try:
         yield
     except BaseException:
