@@ -22,7 +22,8 @@ from stretto.protos.trace import FtraceEventBundle, FtraceStats, TracePacket
 from stretto.protozero.wire import DELIMITED, read_field, read_fields
 from tests.conformance.both_probes import record
 
-pytestmark = [pytest.mark.thorough, pytest.mark.once]
+# Perfetto's producer resets the top instance of tracefs when it starts, so only one runs at a time.
+pytestmark = [pytest.mark.thorough, pytest.mark.once, pytest.mark.xdist_group("tracefs")]
 
 EVENTS = [
     "sched/sched_switch",

@@ -139,6 +139,7 @@ for _ in sys.stdin:
 
 @pytest.mark.thorough
 @pytest.mark.once
+@pytest.mark.xdist_group("tracefs")  # Perfetto's producer resets tracefs when it starts.
 @pytest.mark.parametrize("kind", ["stretto", "v56"])
 def test_process_named_by_stretto_keeps_its_name_despite_process_stats(
     kind: str, tmp_path: Path, oracle: Any
