@@ -46,6 +46,9 @@ def pytest_report_header() -> str:
     return f"stretto: {stretto_folder()}"
 
 
+FEW_VERSIONS = ("stretto-fidl/tests", "tests/unit/analysis", "tests/unit/viewer")
+"""Folders of tests of code that uses little of what differs between versions of CPython."""
+
 MAX_ROOT = 24
 """Characters of the folder of all temporary folders: a socket's path has at most 107."""
 
@@ -65,6 +68,14 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(
             f"stretto was imported from {stretto_folder()}: take src/ off PYTHONPATH"
         )
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks the tests of FEW_VERSIONS."""
+    folders = tuple(f"{ROOT / folder}/" for folder in FEW_VERSIONS)
+    for item in items:
+        if str(item.path).startswith(folders):
+            item.add_marker("few_versions")
 
 
 def pytest_collection_finish() -> None:

@@ -12,6 +12,8 @@ import pytest
 from stretto.cli.main import main
 from tests.support.recorded import Run, alone, check_trace, record
 
+pytestmark = pytest.mark.few_versions
+
 TESTS = """
 import pytest
 

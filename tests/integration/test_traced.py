@@ -528,6 +528,7 @@ class TestDaemonResources:
         assert consumer.flush()
 
 
+@pytest.mark.few_versions
 class TestSlowFiles:
     """Tests that a session written into a slow file or pipe does not delay other clients."""
 

@@ -16,6 +16,7 @@ LEFT_OUT = pytest.StashKey[Counter[str]]()
 TARGETS = {
     "thorough": "thorough: `make test-all` runs them",
     "once": "on one CPython only: `make test-all` runs them",
+    "few_versions": "on three CPythons only: `make test` runs them",
     "other": "not selected",
 }
 
@@ -27,9 +28,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_deselected(items: list[pytest.Item]) -> None:
     """Count the deselected tests by the marker that excluded them."""
     for item in items:
-        reason = next(
-            (mark for mark in ("thorough", "once") if item.get_closest_marker(mark)), "other"
-        )
+        reason = next((mark for mark in TARGETS if item.get_closest_marker(mark)), "other")
         item.config.stash[LEFT_OUT][reason] += 1
 
 

@@ -23,6 +23,8 @@ from stretto.cli import verbs
 from stretto.viewer import peer_user
 from tests.support import other_system
 
+pytestmark = pytest.mark.few_versions
+
 LINUX_ONLY = sorted(verbs.VERBS.keys() - verbs.ANYWHERE)
 FORMATS = ("txt", "json", "fxt", "chrome.json", "jsonl", "collapsed", "speedscope.json", "pstats")
 
