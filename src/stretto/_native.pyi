@@ -38,15 +38,18 @@ class BufferTable:
     ) -> None: ...
     def stats(self, buffer_id: int, /) -> dict[str, int]:
         """Return `st_buffer_stats` by field name, plus `buffer_size` and `unread`."""
-    def writer_stats(
-        self, buffer_id: int, /
-    ) -> list[tuple[int, int, tuple[int, ...], tuple[int, ...]]]:
-        """Return the writers of a buffer, in the order of their first chunks.
+    def visit_writers(
+        self,
+        buffer_id: int,
+        visit: Callable[[int, int, tuple[int, ...], tuple[int, ...]], object],
+        /,
+    ) -> None:
+        """Call `visit` for each writer of a buffer, in the order of their first chunks.
 
-        Each writer is a tuple (producer id, writer id, counts, sums). `counts` has the number of
-        complete chunks by payload size, in 11 buckets with the upper bounds 8, 32, 128, 512, 1024,
-        2048, 4096, 8192, 12288, 16384 bytes and infinity; `sums` has the total payload of each
-        bucket.
+        Its arguments are the producer id, the writer id, counts and sums. `counts` has the number
+        of complete chunks by payload size, in 11 buckets with the upper bounds 8, 32, 128, 512,
+        1024, 2048, 4096, 8192, 12288, 16384 bytes and infinity; `sums` has the total payload of
+        each bucket.
         """
     def set_watermark(self, buffer_id: int, eventfd: int, unread_bytes: int) -> None:
         """Write to `eventfd` whenever more than `unread_bytes` bytes are unread.

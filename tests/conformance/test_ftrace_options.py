@@ -180,8 +180,8 @@ def test_full_buffers_are_read_before_the_period_ends(tmp_path: Path) -> None:
         drain_period_ms=60_000,
         drain_buffer_percent=20,
     )
-    # Each burst fills a third of a buffer; the pause lets a busy machine read it.
-    burst = "for _ in range(3_000): os.getppid()"
+    burst = "for _ in range(3_000): os.getppid()"  # a third of a buffer
+    # sleep: a busy machine needs a moment to read it
     code = f"import os, time\nfor _ in range(20):\n {burst}\n time.sleep(0.02)\n"
     work = Work(code)
     both = record(tmp_path, config, work)

@@ -68,9 +68,8 @@ class BufferTable:
         buffer = self.buffers[buffer_id]
         return dict.fromkeys(COUNTERS, 0) | {"buffer_size": buffer.size, "unread": 0}
 
-    def writer_stats(self, buffer_id):
+    def visit_writers(self, buffer_id, visit):
         self.buffers[buffer_id]  # raises KeyError if the buffer doesn't exist
-        return []
 
     def set_watermark(self, buffer_id, eventfd, unread_bytes):
         self.buffers[buffer_id]  # raises KeyError if the buffer doesn't exist

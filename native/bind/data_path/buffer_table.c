@@ -326,19 +326,24 @@ static PyObject* writer_tuple(const struct st_writer_histogram* w) {
   return Py_BuildValue("(IINN)", w->key >> 16, w->key & 0xFFFF, counts, sums);
 }
 
-static PyObject* writer_list(const struct st_writer_stats* writers) {
-  PyObject* list = PyList_New(writers->count);
-  for (uint32_t i = 0; list && i < writers->count; i++) {
+static bool visit_writers(const struct st_writer_stats* writers, PyObject* visit) {
+  for (uint32_t i = 0; i < writers->count; i++) {
     PyObject* writer = writer_tuple(&writers->writers[i]);
-    if (!writer)
-      Py_CLEAR(list);
-    else
-      PyList_SET_ITEM(list, i, writer);
+    PyObject* result = writer ? PyObject_CallObject(visit, writer) : NULL;
+    Py_XDECREF(writer);
+    Py_XDECREF(result);
+    if (!result)
+      return false;
   }
-  return list;
+  return true;
 }
 
-static PyObject* table_writer_stats(PyObject* self, PyObject* buffer_id) {
+// One writer at a time: the objects of thousands of writers would take megabytes.
+static PyObject* table_visit_writers(PyObject* self, PyObject* args) {
+  PyObject* buffer_id;
+  PyObject* visit;
+  if (!PyArg_ParseTuple(args, "OO:visit_writers", &buffer_id, &visit))
+    return NULL;
   uint16_t id;
   struct st_trace_buffer* buffer = st_bind_acquire_buffer(self, buffer_id, &id);
   if (!buffer)
@@ -346,9 +351,9 @@ static PyObject* table_writer_stats(PyObject* self, PyObject* buffer_id) {
   struct st_writer_stats writers = {0};
   bool copied = st_trace_buffer_writers(buffer, &writers);
   st_bind_release_buffer(self, id);
-  PyObject* list = copied ? writer_list(&writers) : PyErr_NoMemory();
+  bool visited = copied ? visit_writers(&writers, visit) : PyErr_NoMemory() != NULL;
   st_writer_stats_destroy(&writers);
-  return list;
+  return visited ? Py_NewRef(Py_None) : NULL;
 }
 
 static PyMethodDef kMethods[] = {
@@ -360,7 +365,7 @@ static PyMethodDef kMethods[] = {
     ST_BIND_KEYWORDS("set_watermark", table_set_watermark, NULL),
     {"remove", table_remove, METH_O, NULL},
     {"stats", table_stats, METH_O, NULL},
-    {"writer_stats", table_writer_stats, METH_O, NULL},
+    {"visit_writers", table_visit_writers, METH_VARARGS, NULL},
     {0},
 };
 

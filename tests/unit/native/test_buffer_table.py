@@ -89,6 +89,23 @@ class TestBufferStats:
     def test_stats_of_an_unknown_buffer_raise(self) -> None:
         with pytest.raises(ValueError, match="no trace buffer 9"):
             make_table().stats(9)
+        with pytest.raises(ValueError, match="no trace buffer 9"):
+            make_table().visit_writers(9, print)
+
+    def test_each_writer_is_visited_with_its_histogram(self) -> None:
+        table = make_table()
+        write(table, 10)
+        visited: list[tuple[object, ...]] = []
+        table.visit_writers(BUFFER, lambda *writer: visited.append(writer))
+        [(_, _, counts, sums)] = visited
+        assert sum(counts) == 1
+        assert len(counts) == len(sums) == 11
+
+    def test_exception_of_a_visit_is_raised(self) -> None:
+        table = make_table()
+        write(table, 10)
+        with pytest.raises(ZeroDivisionError):
+            table.visit_writers(BUFFER, lambda *_: 1 // 0)
 
 
 class TestProducerIdentity:

@@ -34,6 +34,7 @@ def use_everything() -> None:
     writer.flush()
     read_all(table)
     table.stats(BUFFER)
+    table.visit_writers(BUFFER, lambda *_: None)
     with RemoteProducer() as remote:
         other = _native.TraceWriter(remote.arbiter, target_buffer=BUFFER, policy=_native.DROP)
         for number in range(3000):
@@ -59,6 +60,7 @@ def fail_everywhere() -> None:
         lambda: table.create(2, 1 << 60, _native.RING),
         lambda: table.recover(2, fd),
         lambda: table.stats(9),
+        lambda: table.visit_writers(9, print),
         lambda: _native.Readback(None),  # type: ignore[arg-type]
         lambda: endpoint.attach_fd(fd, 5000, 4096),
         lambda: endpoint.scrape([1, 0]),

@@ -130,8 +130,13 @@ class OwnPackets:
         return out
 
     def _writers(self, readback: _native.Readback, buffer_id: int) -> list[tuple[int, int]]:
-        writers = self._session.context.buffers.table.writer_stats(buffer_id)
-        return [(readback.sequence_id(producer, w), producer) for producer, w, _, _ in writers]
+        out: list[tuple[int, int]] = []
+
+        def add(producer: int, writer: int, *_: object) -> None:
+            out.append((readback.sequence_id(producer, writer), producer))
+
+        self._session.context.buffers.table.visit_writers(buffer_id, add)
+        return out
 
     def _remote_clocks(self) -> list[bytes]:
         relays = [relay for relay in self._session.context.relays if relay.synced_clocks]

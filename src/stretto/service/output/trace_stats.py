@@ -114,13 +114,22 @@ def encode_trace_stats(
 
 
 def _writer_stats(pool: BufferPool, buffers: Sequence[int], readback: _native.Readback) -> bytes:
-    out = []
+    out = bytearray()
     for index, ident in enumerate(buffers):
-        for producer, writer, counts, sums in pool.table.writer_stats(ident):
+
+        def add(
+            producer: int,
+            writer: int,
+            counts: Sequence[int],
+            sums: Sequence[int],
+            index: int = index,
+        ) -> None:
             body = number(1, readback.sequence_id(producer, writer))
             body += blob(2, b"".join(map(varint, counts))) + blob(3, b"".join(map(varint, sums)))
-            out.append(blob(18, body + number(4, index)))
-    return b"".join(out)
+            out.extend(blob(18, body + number(4, index)))
+
+        pool.table.visit_writers(ident, add)
+    return bytes(out)
 
 
 def _buffer_stats(pool: BufferPool, buffer_id: int) -> bytes:
