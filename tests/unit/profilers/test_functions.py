@@ -353,7 +353,9 @@ class TestTracingOptions:
             manager.__exit__(None, None, None)
 
         killed()
-        assert result.calls() == [(killed.__qualname__, [(OPEN, [])])]
+        [(name, inside)] = result.calls()
+        # On a busy machine `leaf` may be long, too.
+        assert (name, inside[-1]) == (killed.__qualname__, (OPEN, []))
 
     def test_only_included_functions_are_recorded(self, options: Callable[..., None]) -> None:
         import json
