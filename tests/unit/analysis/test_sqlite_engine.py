@@ -106,7 +106,7 @@ select * from slice s join f(s.id)
         ("select\n  nme from slice", "line 2, column 3: there is no column nme. Did you mean name"),
         ("select * from slise", "line 1, column 15: there is no table slise. Did you mean slice"),
         ("select ancestr(1)", "there is no function ancestr"),
-        ("select 1 frm slice x", 'line 1, column 14: near "slice": syntax error'),
+        ("select 1 frm slice x", "line 1, column 10: syntax error at frm. Did you mean from?"),
         ("include perfetto module slices.contxt", "no module slices.contxt. Did you mean"),
         ("create perfetto table x(b LONG) as select 1 as a", "declared with the columns b, but"),
         ("attach 'x.db' as x", "line 1, column 1: attach is not available: a query has no files"),

@@ -34,13 +34,19 @@ class Catalog:
         self._error = error
         self._arg_macros: dict[str, str] = {}
         self.functions: dict[str, Function] = {}
+        self.recursive: set[str] = set()
         self.macros: dict[str, Macro] = {}
 
     def on(self, connection: Any) -> Catalog:
         """Return the same names, for statements on another connection to the database."""
         catalog = Catalog(connection, self._error)
         catalog.functions, catalog.macros = self.functions, self.macros
+        catalog.recursive = self.recursive
         return catalog
+
+    def has_function(self, name: str) -> bool:
+        """Return whether the user made a function of this name, which is in lower case."""
+        return name in self.functions or name in self.recursive
 
     def tables(self) -> list[str]:
         """Return the names of tables and views, without private ones."""

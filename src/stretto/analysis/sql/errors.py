@@ -11,6 +11,18 @@ class QueryError(StrettoError):
     """An SQL statement is wrong, or can't be executed."""
 
 
+class UnknownNameError(QueryError):
+    """A name is unknown.
+
+    Args:
+        kind: `table`, `column` or `function`.
+        name: The name.
+    """
+
+    def __init__(self, kind: str, name: str) -> None:
+        super().__init__(f"no such {kind}: {name}")
+
+
 _NAMES = (
     (r"no such column: (?:\S+\.)?(\w+)", "column"),
     (r"no such table: (?:\w+\.)?(\w+)", "table"),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from stretto.analysis.sql.advice import advice
 from stretto.analysis.sql.errors import SQLITE, located, missing_name
+from stretto.analysis.sql.syntax import meant_keyword
 from stretto.analysis.sql.tokens import tokenize
 
 if TYPE_CHECKING:
@@ -46,7 +47,9 @@ def explained(message: str, text: str, names: Names, start: int) -> QueryError:
     at = _place(tokens, shown.strip(_QUOTES).lower(), start)
     problem = _plain(message)
     if missing is not None:
-        problem = f"there is no {kind} {shown}.{advice(names, kind, shown, tokens, at)}"
+        keyword = _keyword(tokens, at, start) if kind == "column" else ""
+        meant = f" Did you mean {keyword}?" if keyword else advice(names, kind, shown, tokens, at)
+        problem = f"there is no {kind} {shown}.{meant}"
     return located(problem, text, tokens[at].start if at else start)
 
 
@@ -58,6 +61,15 @@ def _place(tokens: list[Token], name: str, start: int) -> int:
         if name and token.start >= start and token.text.strip(_QUOTES).lower() == name
     )
     return next(found, 0)
+
+
+def _keyword(tokens: list[Token], at: int, start: int) -> str:
+    """Return the keyword that the user meant by a name; empty if it can't be one."""
+    if not at:
+        return ""
+    first = next(i for i, token in enumerate(tokens) if token.start >= start)
+    ends = (i for i, token in enumerate(tokens) if i > at and token.text == ";")
+    return meant_keyword(tokens[first : next(ends, len(tokens))], at - first)
 
 
 def _plain(message: str) -> str:

@@ -54,11 +54,8 @@ class RecursiveFunctions:
         self._connection = connection
         self._catalog = catalog
         self._known: dict[tuple[str, tuple[Any, ...]], Any] = {}
-        self._names: set[str] = set()
+        self._names = catalog.recursive
         self._depth = 0
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._names
 
     def forget_values(self) -> None:
         """Forget the values of calls: tables may have changed."""

@@ -18,8 +18,9 @@ from sqlglot.errors import ParseError, TokenError
 
 from stretto.analysis.sql.bare_columns import wrap_bare_columns
 from stretto.analysis.sql.calls import OWN_FUNCTIONS, rewrite_call
-from stretto.analysis.sql.errors import QueryError, located, refused
+from stretto.analysis.sql.errors import refused
 from stretto.analysis.sql.inlining import inline_functions
+from stretto.analysis.sql.known_functions import KNOWN, check_names
 from stretto.analysis.sql.names import name_results, unknown_quoted_names
 from stretto.analysis.sql.operators import rewrite_operator, without_macros
 from stretto.analysis.sql.relations import as_select, complete_joins, name_values
@@ -32,7 +33,8 @@ if TYPE_CHECKING:
     from stretto.analysis.sql.catalog import Catalog
 
 
-_COMMANDS = re.compile(r"\s*(explain|replace)\b", re.IGNORECASE)
+_COMMANDS = re.compile(r"\s*(explain|replace|update|pragma|alter|analyze|reindex)\b", re.IGNORECASE)
+"""Statements that DuckDB doesn't have, or understands differently."""
 _CAST_TO_STRING = re.compile(r"(?i)\bcast\s*\([^()]*\bas\s+string\s*\)")
 """A cast that sqlglot takes for one to text."""
 
@@ -45,13 +47,19 @@ class _DuckDB(DuckDB):
 
 @lru_cache
 def _dialect(functions: frozenset[str]) -> type[SQLite]:
-    """Return the dialect in which these functions are the user's, even if SQL has such ones."""
-    if functions.isdisjoint(SQLite.Parser.FUNCTIONS):
-        return SQLite
+    """Return the dialect without functions that only DuckDB has.
 
-    known = SQLite.Parser.FUNCTIONS
-    others = {name: build for name, build in known.items() if name not in functions}
-    parser = type("Parser", (SQLite.Parser,), {"FUNCTIONS": others})
+    Args:
+        functions: The user's functions; they replace SQL's.
+    """
+    names = {name.upper() for name in KNOWN} - functions
+    known: dict[str, object] = {
+        table: {name: build for name, build in builders.items() if name in names}
+        for table in ("FUNCTIONS", "FUNCTION_PARSERS")
+        for builders in [getattr(SQLite.Parser, table)]
+    }
+    known["_warn_unsupported"] = lambda _: None  # Such a statement is refused in our words.
+    parser = type("Parser", (SQLite.Parser,), known)
     return type("Extended", (SQLite,), {"Parser": parser})
 
 
@@ -65,28 +73,17 @@ def parse(text: str, functions: Iterable[str] = ()) -> exp.Expr:
     Raises:
         QueryError: The syntax is wrong.
     """
-    if command := _COMMANDS.match(text):  # sqlglot would log that it doesn't know them.
+    if command := _COMMANDS.match(text):
         raise refused(command[1].upper())
     try:
         tree = sqlglot.parse_one(text, read=_dialect(frozenset(map(str.upper, functions))))
-    except ParseError as error:
-        details = error.errors[0] if error.errors else {}
-        line, column = details.get("line"), details.get("col")
-        if line is None or column is None:
-            raise QueryError(str(error)) from error
-        lines = text.splitlines(keepends=True)
-        highlighted = str(details.get("highlight") or "")
-        start = sum(map(len, lines[: line - 1])) + max(column - len(highlighted), 0)
-        problem = str(details.get("description")).rstrip(".")
-        raise located(f"syntax error: {problem}", text, min(start, len(text))) from error
+    except ParseError as error:  # SQLite has accepted the syntax before.
+        near = str(error.errors[0].get("highlight") or "") if error.errors else ""
+        raise refused(f"the syntax near {near}" if near else "this syntax") from error
     except TokenError as error:
-        raise QueryError(f"syntax error: {error}") from error
-    if isinstance(tree, exp.Command):
-        raise refused(tree.name.upper())
-    if isinstance(tree, exp.Pragma):
-        raise refused("PRAGMA")
-    if isinstance(tree, exp.Update):
-        raise refused("UPDATE")
+        raise refused("this syntax") from error
+    if isinstance(tree, exp.Command | exp.Update | exp.Pragma):
+        raise refused("this statement")
     return tree
 
 
@@ -106,8 +103,10 @@ def rewrite(
     """
     if _CAST_TO_STRING.search(text):
         raise refused("a cast to string (in SQLite, a cast to numeric; text is the type of texts)")
-    parse_call = partial(parse, functions=[*catalog.functions, *OWN_FUNCTIONS])
-    tree = as_select(parse_call(text))
+    parse_call = partial(parse, functions=[*catalog.functions, *catalog.recursive, *OWN_FUNCTIONS])
+    tree = parse_call(text)
+    check_names(tree, catalog)
+    tree = as_select(tree)
     name_results(tree, text)
     tree = inline_functions(tree, catalog, parse_call)
     name_values(tree)

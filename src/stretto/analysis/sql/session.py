@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from stretto.analysis.sql import inspection
 from stretto.analysis.sql.advice import FUNCTIONS, Names
 from stretto.analysis.sql.catalog import Catalog, Function
-from stretto.analysis.sql.errors import TOO_DEEP, QueryError, located
+from stretto.analysis.sql.errors import TOO_DEEP, QueryError, UnknownNameError, located
 from stretto.analysis.sql.explanation import explained
 from stretto.analysis.sql.library import Library
 from stretto.analysis.sql.macros import Macro, expand
@@ -19,6 +19,7 @@ from stretto.analysis.sql.rewriter import parse, rewrite
 from stretto.analysis.sql.runtime import RUNTIME
 from stretto.analysis.sql.span_join import span_join
 from stretto.analysis.sql.statements import Statement, statements
+from stretto.analysis.sql.syntax import check_syntax
 from stretto.analysis.sql.tokens import tokenize
 
 if TYPE_CHECKING:
@@ -74,8 +75,9 @@ class Session:
         for statement in statements(text):
             found = True
             try:
+                check_syntax(text, statement, self.catalog.macros)
                 relation = self._execute(statement)
-            except self._error as error:
+            except (self._error, UnknownNameError) as error:
                 raise self.explained(str(error), text, statement.start) from error
             except RecursionError as error:
                 raise located(TOO_DEEP, text, statement.start) from error
@@ -198,11 +200,8 @@ class Session:
             raise QueryError(f"there is a macro {statement.name} already: use create or replace")
         self.catalog.macros[statement.name] = Macro(statement.parameters, statement.text)
 
-    def _has_function(self, name: str) -> bool:
-        return name in self.catalog.functions or name in self._recursive
-
     def _create_function(self, statement: Statement) -> None:
-        if self._has_function(statement.name) and not statement.replaces:
+        if self.catalog.has_function(statement.name) and not statement.replaces:
             raise QueryError(f"there is a function {statement.name} already: use create or replace")
         body = expand(statement.text, self.catalog.macros)
         self._recursive.remove(statement.name)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 from stretto.analysis.sql.errors import located
 from stretto.analysis.sql.inspection import FORMS, inspection
 from stretto.analysis.sql.tokens import Token, closing, source, split, tokenize
-from stretto.base.nearest_name import nearest
+from stretto.base.nearest_name import MISTYPED, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -65,10 +65,16 @@ _LEGACY = {
 
 
 _ORDINARY = frozenset(
-    "select with values from table create drop alter insert replace update delete explain "
-    "analyze pragma describe summarize pivot unpivot".split()
+    "select with values create drop alter insert replace update delete explain analyze pragma "
+    "reindex".split()
 )
-"""The first words of ordinary statements."""
+"""The first words of SQLite's statements."""
+_OWN = ("include", "show", "describe")
+"""The first words of the other statements."""
+_POSSIBLE = (
+    " A query begins with select or with; there are also create, drop, insert, include perfetto "
+    f"module; {FORMS}"
+)
 _REFUSED = frozenset(
     "attach begin call checkpoint commit copy detach export import install load reset rollback "
     "savepoint set use vacuum".split()
@@ -108,21 +114,26 @@ class _Reader:
                 return self._created(replaces)
             if self._accept("virtual"):
                 return self._virtual_table()
+            self._check_spelling("perfetto")
         self._next = 0
         self._check_first_word()
         return Statement("sql", source(self._text, self._ordinary()), self._tokens[0].start)
+
+    def _check_spelling(self, expected: str) -> None:
+        token = self._peek()
+        if token is not None and (advice := nearest(token.text, [expected], MISTYPED)):
+            self._fail(f"syntax error at {token.text}.{advice}")
 
     def _check_first_word(self) -> None:
         first = self._tokens[0]
         word = first.text.lower()
         if word in _REFUSED:
             self._fail(f"{word} is not available: a query has no files, settings or transactions")
-        if word in ("show", "."):
+        if word in ("show", "describe", "."):
             self._fail(f"there is no such command; these show what there is: {FORMS}")
         if first.kind == "word" and word not in _ORDINARY:
-            self._fail(
-                f"no statement begins with {first.text}.{nearest(word, [*_ORDINARY, 'show'])}"
-            )
+            advice = nearest(word, [*_ORDINARY, *_OWN], MISTYPED) or _POSSIBLE
+            self._fail(f"no statement begins with {first.text}.{advice}")
 
     def _ordinary(self) -> list[Token]:
         """Return the tokens without `without rowid`, which only says how rows are stored."""

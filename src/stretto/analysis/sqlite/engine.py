@@ -17,6 +17,7 @@ from stretto.analysis.sql.library import Library
 from stretto.analysis.sql.macros import Macro, expand
 from stretto.analysis.sql.span_join import span_join
 from stretto.analysis.sql.statements import Statement, statements
+from stretto.analysis.sql.syntax import check_syntax
 from stretto.analysis.sql.tokens import tokenize
 from stretto.analysis.sql_views import TABLES
 from stretto.analysis.sqlite.functions import TraceFunctions, add_functions
@@ -86,6 +87,7 @@ class SqliteEngine:
         result = None
         for statement in statements(sql):
             try:
+                check_syntax(sql, statement, self._macros)
                 result = self._execute(statement)
             except sqlite3.Error as error:
                 raise explained(str(error), sql, self._names_of(sql), statement.start) from error

@@ -163,7 +163,7 @@ class StructuredQueries:
             f", source_{i}.ts as ts_{i}, source_{i}.dur as dur_{i}" for i in range(len(valid))
         )
         return (
-            f"select ii.ts, ii.dur{others}, source_0.* exclude (ts, dur) "
+            f"select ii.ts, ii.dur{others}, source_0.* "
             f"from _interval_intersect!(({', '.join(valid)}), ({partitions})) ii{joins}"
         )
 

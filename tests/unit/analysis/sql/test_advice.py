@@ -13,7 +13,7 @@ import pytest
 import stretto
 from stretto.analysis import QueryError, TraceProcessor
 from stretto.analysis.sql.advice import FUNCTIONS
-from stretto.analysis.trace_processor import ENGINES, SQLITE
+from stretto.analysis.trace_processor import DUCKDB, ENGINES, SQLITE
 from tests.support.recorded_events import record
 
 pytestmark = pytest.mark.skipif(not stretto.available(), reason="nothing is recorded here")
@@ -96,12 +96,46 @@ def complaint_about(processor: TraceProcessor, sql: str) -> str:
         ),
         ("select * from perfetto_table_info('slice')", " Write: describe TABLE\n"),
         ("describe slise", "line 1, column 10: there is no table slise. Did you mean slice"),
+        ("select * FORM slice", "column 10: syntax error at FORM. Did you mean from?\n"),
+        (
+            "select 1;\nselect *\nfrom slice wher dur > 5",
+            "line 3, column 12: syntax error at wher. Did you mean where?\n  from slice wher",
+        ),
+        ("select 1 from slice gropu by name", "column 21: syntax error at gropu. Did you mean"),
+        ("select 1 from slice ordr by ts", "column 21: syntax error at ordr. Did you mean"),
+        ("select 1 from slice s left jion thread t using (id)", "at jion. Did you mean join?\n"),
+        ("select distict name from slice", "no column distict. Did you mean distinct?\n"),
+        ("select 1 from slice order ts", "column 27: syntax error: order needs by after it\n"),
+        ("select name, from slice", 'column 14: syntax error: "from" is not expected here, after'),
+        ("select (1", "column 8: syntax error: this parenthesis is never closed\n"),
+        ("select 1 +", "column 10: syntax error: the statement ends too early, after +\n"),
+        ("select 5::int", 'column 9: syntax error: ":" is not expected here\n'),
+        ("create perfeto table x as select 1", "column 8: syntax error at perfeto. Did you mean"),
+        (
+            "create perfetto table x as selct 1",
+            "column 28: syntax error at selct. Did you mean select?\n",
+        ),
+        ("inculde perfetto module time.conversion", "with inculde. Did you mean include?\n"),
+        ("pivot slice on name", "begins with pivot. A query begins with select or with"),
+        ("select * from duckdb_settings()", "column 15: there is no "),
+        ("select * from duckdb_settings", "column 15: there is no table duckdb_settings.\n"),
+        ("select * from information_schema.tables", "there is no table tables.\n"),
+        ("select version()", "column 8: there is no function version."),
         (".mode csv", "no such command; these show what there is: show tables, show modules,"),
         ("show engines", "no such command; these show what there is: show tables, show modules,"),
     ],
 )
 def test_error_says_what_to_write(processor: TraceProcessor, sql: str, complaint: str) -> None:
     assert complaint in complaint_about(processor, sql)
+
+
+def test_error_in_the_text_of_a_macro_shows_the_statement(processor: TraceProcessor) -> None:
+    complaint = complaint_about(
+        processor,
+        "create or replace perfetto macro ends(x Expr) returns Expr as $x +;\n"
+        "select ends!(id) from slice",
+    )
+    assert complaint.startswith('line 2, column 1: syntax error: "from" is not expected here\n')
 
 
 def test_suggested_functions_exist(processor: TraceProcessor) -> None:
@@ -154,6 +188,28 @@ def test_table_info_has_the_columns_of_sqlite(processor: TraceProcessor) -> None
 def test_modules_are_listed(processor: TraceProcessor) -> None:
     names = [name for (name,) in processor.query("show modules").fetchall()]
     assert {"slices.with_context", "time.conversion"} <= set(names)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "alter table slice rename to other",
+        "explain select 1",
+        "create trigger t after insert on slice begin select 1",
+        "select 1 from slice where name like 'a' escape 'b'",
+    ],
+)
+def test_duckdb_refuses_in_plain_words_what_only_sqlite_has(
+    trace: bytes, sql: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    pytest.importorskip("duckdb")
+    pytest.importorskip("sqlglot")
+    with (
+        TraceProcessor(trace, engine=DUCKDB) as processor,
+        pytest.raises(QueryError, match=r"is not available with DuckDB: use the engine sqlite"),
+    ):
+        processor.query(sql)
+    assert not caplog.records
 
 
 def test_table_of_packets_that_are_not_imported_has_a_reason(trace: bytes) -> None:
