@@ -44,10 +44,12 @@ class Names(NamedTuple):
     Attributes:
         known: Returns the names of all tables, columns or functions.
         is_text: Returns whether a text is the name of a slice, track, thread or argument.
+        columns: Returns the names of a table's columns.
     """
 
     known: Callable[[str], Iterable[str]]
     is_text: Callable[[str], bool]
+    columns: Callable[[str], Iterable[str]]
 
 
 def advice(names: Names, kind: str, name: str, tokens: Sequence[Token], at: int) -> str:
@@ -62,7 +64,7 @@ def advice(names: Names, kind: str, name: str, tokens: Sequence[Token], at: int)
     """
     first, text = _words_without_quotes(kind, tokens, at)
     quoted = f" Text needs single quotes: '{text}'."
-    if first and names.is_text(text):
+    if first and ("." in text or _is_value(tokens, first)) and names.is_text(text):
         return quoted
     others = {other for other in names.known(kind) if other.lower() != name.lower()}
     instead = _ELSEWHERE.get(name.lower()) or reason_of_absence(name) or inclusion_of(name)

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from stretto.analysis.sql.advice import advice
+from stretto.analysis.sql.culprit import culprit
 from stretto.analysis.sql.errors import SQLITE, located, missing_name
+from stretto.analysis.sql.from_clause import absent_table, join_of, owner_of
+from stretto.analysis.sql.statements import tokens_of
 from stretto.analysis.sql.syntax import meant_keyword
 from stretto.analysis.sql.tokens import tokenize
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from stretto.analysis.sql.advice import Names
     from stretto.analysis.sql.errors import QueryError
+    from stretto.analysis.sql.statements import Statement
     from stretto.analysis.sql.tokens import Token
 
 _QUOTES = "\"'`[]"
@@ -32,44 +38,82 @@ _MACRO = re.compile(r"^Macro _?(\w+)\(\) .*", re.DOTALL)
 _FILES = re.compile(r"file system operations are disabled|disabled (?:by|through) configuration")
 
 
-def explained(message: str, text: str, names: Names, start: int) -> QueryError:
+class Failure(NamedTuple):
+    """A statement that failed.
+
+    Attributes:
+        message: What the engine says.
+        statement: The statement.
+        text: The user's text, of which the statement is a part.
+        again: Runs the statement with another text of its SQL, and returns the engine's message.
+    """
+
+    message: str
+    statement: Statement
+    text: str
+    again: Callable[[str], str]
+
+
+def explained(failure: Failure, names: Names) -> QueryError:
     """Return an engine's message as an error that shows the position in the user's text.
 
     Args:
-        message: The message.
-        text: The user's text.
+        failure: What failed.
         names: What the engine knows.
-        start: The position of the statement, as an index of the text.
     """
-    missing = missing_name(message)
-    kind, shown = missing or ("", _complained_word(message))
-    tokens = tokenize(text)
-    at = _place(tokens, shown.strip(_QUOTES).lower(), start)
-    problem = _plain(message)
+    missing = missing_name(failure.message)
+    kind, shown = missing or ("", _complained_word(failure.message))
+    tokens, at = _place(failure, shown, search=missing is not None)
+    problem = _plain(failure.message)
     if missing is not None:
-        keyword = _keyword(tokens, at, start) if kind == "column" else ""
-        meant = f" Did you mean {keyword}?" if keyword else advice(names, kind, shown, tokens, at)
-        problem = f"there is no {kind} {shown}.{meant}"
-    return located(problem, text, tokens[at].start if at else start)
+        at, problem = _missing(names, kind, shown, tokens, at)
+    return located(problem, failure.text, tokens[at].start if at else failure.statement.start)
 
 
-def _place(tokens: list[Token], name: str, start: int) -> int:
-    """Return the index of the name's first token in the statement; 0 if there is none."""
-    found = (
-        at
-        for at, token in enumerate(tokens)
-        if name and token.start >= start and token.text.strip(_QUOTES).lower() == name
-    )
-    return next(found, 0)
+def _place(failure: Failure, shown: str, *, search: bool) -> tuple[list[Token], int]:
+    """Return the tokens around a name, and its index; 0 if it is not there.
+
+    Args:
+        failure: What failed.
+        shown: The name.
+        search: Whether to find out which of several equal names is meant; it is the first one else.
+    """
+    start = failure.statement.start
+    own = tokens_of(failure.statement, failure.text)
+    for tokens in (own, [token for token in tokenize(failure.text) if token.start >= start]):
+        places = _places(tokens, shown)
+        if places:
+            found = culprit(tokens, places, failure.again) if search and places[1:] else None
+            return tokens, found or places[0]
+    return own, 0
 
 
-def _keyword(tokens: list[Token], at: int, start: int) -> str:
-    """Return the keyword that the user meant by a name; empty if it can't be one."""
-    if not at:
-        return ""
-    first = next(i for i, token in enumerate(tokens) if token.start >= start)
-    ends = (i for i, token in enumerate(tokens) if i > at and token.text == ";")
-    return meant_keyword(tokens[first : next(ends, len(tokens))], at - first)
+def _places(tokens: list[Token], shown: str) -> list[int]:
+    name = shown.strip(_QUOTES).lower()
+    texts = [token.text.strip(_QUOTES).lower() for token in tokens]
+    return [i for i, text in enumerate(texts) if name and text == name]
+
+
+def _missing(names: Names, kind: str, shown: str, tokens: list[Token], at: int) -> tuple[int, str]:
+    """Return the index of what is missing, and a sentence about it."""
+    qualifier = absent_table(names, kind, tokens, at)
+    if qualifier is None and kind == "table" and at and _has_column(tokens, at):
+        kind, at, shown = "column", at + 2, tokens[at + 2].text
+    elif qualifier is not None:
+        kind, at, shown = "table", qualifier, tokens[qualifier].text
+        if problem := join_of(names, shown, tokens):
+            return at, problem
+    meant = ""
+    if kind == "column" and at:
+        keyword = meant_keyword(tokens, at)
+        meant = f" Did you mean {keyword}?" if keyword else owner_of(names, shown, tokens)
+    meant = meant or advice(names, kind, shown, tokens, at)
+    return at, f"there is no {kind} {shown}.{meant}"
+
+
+def _has_column(tokens: list[Token], at: int) -> bool:
+    """Return whether a column of the name follows: `thread.name`."""
+    return at + 2 < len(tokens) and tokens[at + 1].text == "."
 
 
 def _plain(message: str) -> str:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from stretto.analysis.sql import inspection
 from stretto.analysis.sql.advice import FUNCTIONS, Names
 from stretto.analysis.sql.catalog import Catalog, Function
 from stretto.analysis.sql.errors import TOO_DEEP, QueryError, UnknownNameError, located
-from stretto.analysis.sql.explanation import explained
+from stretto.analysis.sql.explanation import Failure, explained
 from stretto.analysis.sql.library import Library
 from stretto.analysis.sql.macros import Macro, expand
 from stretto.analysis.sql.names import unknown_column
@@ -78,7 +79,7 @@ class Session:
                 check_syntax(text, statement, self.catalog.macros)
                 relation = self._execute(statement)
             except (self._error, UnknownNameError) as error:
-                raise self.explained(str(error), text, statement.start) from error
+                raise self.explained(str(error), text, statement) from error
             except RecursionError as error:
                 raise located(TOO_DEEP, text, statement.start) from error
             except QueryError as error:
@@ -87,28 +88,43 @@ class Session:
             raise QueryError("there is no statement")
         return relation
 
-    def explained(self, message: str, text: str, start: int | None = None) -> QueryError:
+    def explained(self, message: str, text: str, statement: Statement | None = None) -> QueryError:
         """Return DuckDB's message as an error that shows the position in the user's text.
 
         Args:
             message: DuckDB's message.
             text: The user's text.
-            start: The position of the statement; None if it is the last one.
+            statement: The statement; None if it is the last one.
         """
-        message = _IN_FUNCTION.sub("", message).partition("\n\nStack Trace")[0]
-        all_statements = list(statements(text))
-        if start is None:
-            start = all_statements[-1].start
-        if any(sign in message for sign in _MACRO_ERRORS):
-            statement = next(each for each in all_statements if each.start == start)
-            message = self._unknown_column(statement) or message
+        if statement is None:
+            statement = list(statements(text))[-1]
         words = {token.text.lower() for token in tokenize(text) if token.kind == "word"}
         tables = words.intersection(name.lower() for name in self.catalog.tables())
         names = Names(
             lambda kind: self._known(kind, tables),
             lambda name: self.catalog.is_text(name, tables),
+            lambda table: self.catalog.columns([table.lower()]),
         )
-        return explained(message, text, names, start)
+        said = self._clear(message, statement)
+        return explained(Failure(said, statement, text, partial(self._again, statement)), names)
+
+    def _clear(self, message: str, statement: Statement) -> str:
+        """Return DuckDB's message without what it says of Python, or the column that it means."""
+        message = _IN_FUNCTION.sub("", message).partition("\n\nStack Trace")[0]
+        if any(sign in message for sign in _MACRO_ERRORS):
+            return self._unknown_column(statement) or message
+        return message
+
+    def _again(self, statement: Statement, sql: str) -> str:
+        """Run a statement that failed with another text; return the message."""
+        changed = statement._replace(text=sql)
+        try:
+            self._execute(changed)
+        except (self._error, UnknownNameError) as error:
+            return self._clear(str(error), changed)
+        except (QueryError, RecursionError):
+            pass
+        return ""
 
     def _unknown_column(self, statement: Statement) -> str:
         """Return DuckDB's message about a column that is unknown; empty if there is none."""

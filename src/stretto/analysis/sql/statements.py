@@ -52,6 +52,21 @@ def statements(text: str) -> Iterator[Statement]:
             yield _Reader(text, tokens).statement()
 
 
+def tokens_of(statement: Statement, text: str) -> list[Token]:
+    """Return the tokens of a statement's SQL, with their positions in the user's text.
+
+    They have the position of the statement if the SQL isn't in the text as it is.
+    """
+    own = tokenize(statement.text)
+    whole = [token for token in tokenize(text) if token.start >= statement.start]
+    words = [token.text for token in own]
+    for i in range(len(whole) - len(own) + 1):
+        part = whole[i : i + len(own)]
+        if [token.text for token in part] == words:
+            return part
+    return [token._replace(start=statement.start) for token in own]
+
+
 _LEGACY = {
     "create_function": ("create or replace perfetto function {} returns {} as {}", 3),
     "create_view_function": (

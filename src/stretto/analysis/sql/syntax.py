@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from stretto.analysis.sql.errors import located
 from stretto.analysis.sql.macros import expand
+from stretto.analysis.sql.statements import tokens_of
 from stretto.analysis.sql.tokens import tokenize
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def check_syntax(text: str, statement: Statement, macros: Mapping[str, Macro]) -
     expanded = expand(statement.text, macros)
     if _complaint(expanded) is None:
         return
-    tokens = _in_user_text(text, statement)
+    tokens = list(_without_macros(tokens_of(statement, text)))
     at = _unexpected(tokens)
     if at is None:  # The mistake is in the text of a macro.
         tokens = [token._replace(start=statement.start) for token in tokenize(expanded)]
@@ -89,17 +90,6 @@ def meant_keyword(tokens: Sequence[Token], at: int) -> str:
     similar = _similar(tokens[at])
     right = (word for word in similar if _unexpected(_replaced(tokens, at, word)) is None)
     return next(right, "")
-
-
-def _in_user_text(text: str, statement: Statement) -> list[Token]:
-    """Return the tokens of a statement, with their positions in the user's text."""
-    own = tokenize(statement.text)
-    whole = [token for token in tokenize(text) if token.start >= statement.start]
-    for i in range(len(whole) - len(own) + 1):
-        part = whole[i : i + len(own)]
-        if all(a.text == b.text for a, b in zip(part, own, strict=True)):
-            return list(_without_macros(part))
-    return [token._replace(start=statement.start) for token in _without_macros(own)]
 
 
 def _without_macros(tokens: Sequence[Token]) -> Iterator[Token]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 import sqlite3
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from stretto.analysis import raw_tables
@@ -12,7 +13,7 @@ from stretto.analysis.query_result import RowsResult
 from stretto.analysis.sql import inspection
 from stretto.analysis.sql.advice import FUNCTIONS, Names
 from stretto.analysis.sql.errors import TOO_DEEP, QueryError, located
-from stretto.analysis.sql.explanation import explained
+from stretto.analysis.sql.explanation import Failure, explained
 from stretto.analysis.sql.library import Library
 from stretto.analysis.sql.macros import Macro, expand
 from stretto.analysis.sql.span_join import span_join
@@ -90,7 +91,8 @@ class SqliteEngine:
                 check_syntax(sql, statement, self._macros)
                 result = self._execute(statement)
             except sqlite3.Error as error:
-                raise explained(str(error), sql, self._names_of(sql), statement.start) from error
+                failure = Failure(str(error), statement, sql, partial(self._again, statement))
+                raise explained(failure, self._names_of(sql)) from error
             except RecursionError as error:
                 raise located(TOO_DEEP, sql, statement.start) from error
             except QueryError as error:
@@ -100,6 +102,16 @@ class SqliteEngine:
         if result is None:
             raise QueryError("there is no statement")
         return result
+
+    def _again(self, statement: Statement, sql: str) -> str:
+        """Run a statement that failed with another text; return the message."""
+        try:
+            self._execute(statement._replace(text=sql))
+        except sqlite3.Error as error:
+            return str(error)
+        except (QueryError, RecursionError):
+            pass
+        return ""
 
     def add_modules(self, texts: Mapping[str, str]) -> None:
         """Add modules, given as SQL by name; they replace modules of the same names."""
@@ -248,7 +260,14 @@ class SqliteEngine:
         return Names(
             lambda kind: self._known(kind, columns.values()),
             lambda text: self._is_text(text, named),
+            self._columns_if_any,
         )
+
+    def _columns_if_any(self, table: str) -> list[str]:
+        try:
+            return self._columns_of(table)
+        except sqlite3.Error:
+            return []
 
     def _known(self, kind: str, columns: Iterable[list[str]]) -> Iterable[str]:
         """Return the names of all functions, of all tables, or of the columns of some tables."""

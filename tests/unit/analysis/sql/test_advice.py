@@ -121,12 +121,41 @@ def complaint_about(processor: TraceProcessor, sql: str) -> str:
         ("select * from duckdb_settings", "column 15: there is no table duckdb_settings.\n"),
         ("select * from information_schema.tables", "there is no table tables.\n"),
         ("select version()", "column 8: there is no function version."),
+        (
+            "with a as (select utid from thread) select utid from slice",
+            "column 44: there is no column utid. It is a column of thread_track. Add: join thread_",
+        ),
+        (
+            "select n, tn from (select name as n, id as tn from slice) x join thread y on y.tn = 1",
+            "column 80: there is no column tn.",
+        ),
+        (
+            "select 1;\nselect name from thread where name in (select s.name from sched s)",
+            "line 2, column 49: there is no column name.",
+        ),
+        (
+            "select thread.name from slice",
+            "column 8: the table thread is not in from. Add: join thread_track k on track",
+        ),
+        (
+            "select process.name from thread",
+            "column 8: the table process is not in from. Add: join process using (upid)\n",
+        ),
+        ("select s.name from slice", "column 8: there is no table s.\n"),
+        ("select t.nam from thread t", "column 10: there is no column nam. Did you mean name"),
         (".mode csv", "no such command; these show what there is: show tables, show modules,"),
         ("show engines", "no such command; these show what there is: show tables, show modules,"),
     ],
 )
 def test_error_says_what_to_write(processor: TraceProcessor, sql: str, complaint: str) -> None:
     assert complaint in complaint_about(processor, sql)
+
+
+@pytest.mark.parametrize("sql", ["select thread.name from slice", "select process.pid from slice"])
+def test_join_of_an_error_works(processor: TraceProcessor, sql: str) -> None:
+    join = complaint_about(processor, sql).partition("Add: ")[2].partition("\n")[0]
+    assert join
+    assert complaint_about(processor, f"{sql} {join}") == ""
 
 
 def test_error_in_the_text_of_a_macro_shows_the_statement(processor: TraceProcessor) -> None:
