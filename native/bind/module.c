@@ -43,8 +43,8 @@
       X(event_options), X(category_events), X(emit), X(slice), X(category),    \
       X(event_template), X(instance_functions), X(track_event_capsule),        \
       X(flow_ids), X(message_hook), X(importer), X(syscalls), X(machine_file), \
-      X(process_reader), X(ftrace_reader), X(perf_sampler), X(python_sampler), \
-      X(symbols), X(native_stack)
+      X(process_reader), X(ftrace_reader), X(syscall_waits), X(perf_sampler),  \
+      X(python_sampler), X(symbols), X(native_stack)
 
 #define DECLARATOR(name) st_bind_add_##name(PyObject*)
 int PARTS(DECLARATOR);

@@ -11,20 +11,16 @@
  */
 #pragma once
 
+#include "probes/ftrace_batch.h"
 #include "probes/ftrace_bundle.h"
-
-enum { ST_FTRACE_BATCH_PAGES = 32 };
 
 struct st_ftrace_reader {
   struct st_ftrace_table table;
   struct st_ftrace_bundle bundle;
-  size_t page_size;
-  /* Memory for ST_FTRACE_BATCH_PAGES pages. */
-  uint8_t* pages;
-  uint32_t page_count, next_page;
+  /* Its error stays until it is written. */
+  struct st_ftrace_batch batch;
+  uint32_t next_page;
   uint32_t cpu;
-  /* The status of a failed read until it is written; else 0. */
-  uint8_t read_error;
   /* By CPU: the time of the last event that was written. */
   uint64_t* last_times;
   uint32_t cpu_count;

@@ -80,7 +80,7 @@ static void batch_ends_at_a_page_that_is_not_half_full(void) {
   add_page(200, 0, false);
   add_page(300, 0, true);
   CHECK(!read_all());
-  CHECK_EQ(reader->page_count, 2);
+  CHECK_EQ(reader->batch.count, 2);
   finish();
 }
 
@@ -89,7 +89,7 @@ static void batch_has_a_limited_number_of_pages(void) {
   for (int i = 0; i < ST_FTRACE_BATCH_PAGES + 1; i++)
     add_page(100, 0, true);
   CHECK(read_all());
-  CHECK_EQ(reader->page_count, ST_FTRACE_BATCH_PAGES);
+  CHECK_EQ(reader->batch.count, ST_FTRACE_BATCH_PAGES);
   finish();
 }
 

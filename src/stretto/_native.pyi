@@ -1284,6 +1284,45 @@ class FtraceReader:
         """Return each FtraceParseStatus of the damage that was found in pages."""
 
 @final
+class SyscallWaits:
+    """Finds the system calls in which threads wait, from the pages of `trace_pipe_raw`.
+
+    Args:
+        kinds: What is told about each call, by its number (native/probes/syscall_waits.h).
+        enter_id: The id of the event raw_syscalls/sys_enter.
+        exit_id: The id of the event raw_syscalls/sys_exit.
+        page_size: The size of a page of the ring buffer, in bytes.
+        min_ns: The least duration of a wait.
+        hidden_tid: A thread whose calls are left out; 0 for none.
+    """
+
+    def __new__(
+        cls, kinds: bytes, enter_id: int, exit_id: int, page_size: int, min_ns: int, hidden_tid: int
+    ) -> Self: ...
+    def read(self, fd: int, /) -> None:
+        """Read the pages of a CPU from its file `trace_pipe_raw`."""
+
+    def take(self, until: int, /) -> list[tuple[int, int, int, int, int, int, int, int]]:
+        """Return the calls that are told, in the order of their ends.
+
+        Args:
+            until: All events before this time have been read.
+
+        Returns:
+            (tid, number, begin, end, result, first argument, second argument, descriptor that the
+            thread used next) of each call. The number 65535 is a new thread.
+        """
+
+    def open(self, now: int, /) -> list[tuple[int, int, int, int, int, int, int, int]]:
+        """Return the calls that have not ended, and last `min_ns` already: each once."""
+
+    def rest(self) -> list[tuple[int, int, int, int, int, int, int, int]]:
+        """Return the calls that are kept back, and those that have not ended: their end is 0."""
+
+    def losses(self) -> tuple[int, int]:
+        """Return how often events were lost, and how many calls of threads were not followed."""
+
+@final
 class PerfSampler:
     """Samples of all processes by perf events: one group of events for each CPU.
 

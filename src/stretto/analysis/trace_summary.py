@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from stretto.analysis.heap_totals import profiled_processes
+from stretto.analysis.io_waits import io_waits
 from stretto.analysis.missing import MISSING
 from stretto.analysis.object_totals import object_graphs
 from stretto.analysis.off_cpu import off_cpu
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from stretto import _native
     from stretto.analysis.heap_totals import ProfiledProcess
+    from stretto.analysis.io_waits import IoWait
     from stretto.analysis.object_totals import ProcessObjects
     from stretto.analysis.off_cpu import OffCpu
     from stretto.analysis.sample_totals import SampledThread
@@ -40,6 +42,8 @@ LEFT_OUT = {
     ("python.asyncio", "tasks without a lane"): "tasks without a lane: `--ask losses` counts them",
     ("python.asyncio", "waits without a slice"): "short waits of tasks: `--ask losses` counts them",
     (FUNCTIONS, ONLY_OWN_CODE): NOT_OWN_CODE,
+    ("linux.syscall_waits", "lost waits in system calls"): "some waits in system calls: the "
+    "arguments of the instant `lost waits in system calls` count them",
 }
 """What instants say about what isn't in the trace, by their category and name."""
 
@@ -82,6 +86,7 @@ class Summary(NamedTuple):
         lanes: Threads and other tracks; `category` is the process, `name` the thread or track.
         gil_waits: The waits for the GIL of each thread, by total time; `category` is the process,
             `name` the thread.
+        io_waits: What threads have waited for in calls of the system, by time.
         statistics: The sum of each statistic's values.
         unread: What the importer left out: number and reason.
         not_followed: What the recording left out.
@@ -101,6 +106,7 @@ class Summary(NamedTuple):
     categories: list[Times]
     lanes: list[Times]
     gil_waits: list[Times]
+    io_waits: list[IoWait]
     statistics: dict[str, int]
     unread: list[tuple[int, str]]
     not_followed: list[str]
@@ -199,6 +205,7 @@ def summarize(importer: _native.TraceImporter) -> Summary:
         categories=sorted(categories, key=lambda times: -times.total),
         lanes=sorted(lanes, key=lambda times: -times.total),
         gil_waits=sorted(gil_waits, key=lambda times: -times.total),
+        io_waits=io_waits(importer, end),
         statistics=sums,
         unread=[(sums[name], text) for name, text in MISSING.items() if sums[name]],
         not_followed=[f"left out: {text}" for key, text in LEFT_OUT.items() if key in found],

@@ -20,6 +20,7 @@ from stretto.cli.summary_page import as_page
 from stretto.cli.text_table import as_table, printable
 from stretto.cli.trace_reading import reading, warn_of_damage
 from stretto.cli.verb_parser import VerbParser
+from stretto.cli.wait_tables import waits_as_text
 from stretto.protos.trace import TraceStats
 from stretto.recorder.host.contents import Contents
 
@@ -255,6 +256,7 @@ def _as_text(contents: Contents, found: Summary, limit: int) -> str:
             _table("Categories", found.categories, limit, {**_TIMES, **of_category}),
             _table("Lanes", found.lanes, limit, _lane_columns(found.lanes)),
             _table("Waiting for the GIL", found.gil_waits, limit, _GIL_COLUMNS),
+            waits_as_text(found.io_waits, limit),
             _off_cpu(found.off_cpu, limit),
             samples_as_text(found.samples, limit),
             heaps_as_text(found.heaps, limit),
@@ -334,6 +336,7 @@ def _as_json(contents: Contents, found: Summary, limit: int | None) -> str:
             | {"p50": t.p50, "p90": t.p90, "p99": t.p99, "max": t.max}
             for t in found.gil_waits[:limit]
         ],
+        "io_waits": [row._asdict() for row in found.io_waits[:limit]],
         "off_cpu": [row._asdict() for row in found.off_cpu[:limit]],
         "samples": samples_as_values(found.samples, limit),
         "heaps": heaps_as_values(found.heaps, limit),

@@ -11,6 +11,7 @@ from stretto.cli.record.detail_lines import time_text
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from stretto.analysis.io_waits import IoWait
     from stretto.analysis.off_cpu import OffCpu
     from stretto.analysis.trace_summary import Summary
 
@@ -103,6 +104,13 @@ def _charts(found: Summary) -> list[Chart]:
             lambda t: t.total,
         ),
         Chart(
+            "Waiting for files, peers and timers",
+            "the call, what it waited for, and the process; dark: the longest wait; light: all",
+            [_io_times(wait) for wait in found.io_waits],
+            lambda t: t.max,
+            lambda t: t.total,
+        ),
+        Chart(
             "Off the CPU",
             "the innermost calls of the thread, the thread, and why; dark: the longest; light: all",
             [_off_cpu_times(row) for row in found.off_cpu],
@@ -110,6 +118,11 @@ def _charts(found: Summary) -> list[Chart]:
             lambda t: t.total,
         ),
     ]
+
+
+def _io_times(wait: IoWait) -> Times:
+    name = f"{wait.call} {wait.target}".rstrip()
+    return Times(wait.process, name, wait.number, wait.total, 0, 0, 0, 0, wait.max, 0)
 
 
 def _off_cpu_times(row: OffCpu) -> Times:

@@ -166,6 +166,9 @@ class RecordOptions:
                 USAGE_EXIT_CODE,
             )
 
+        if recording.io_waits and recording.system:
+            raise CommandError("record: --io-waits doesn't go with --system.", USAGE_EXIT_CODE)
+
     def _check_heap(self, parsed: dict[str, Any]) -> None:
         for name in ("heap_every", "heap_max"):
             if parsed[name] and not (parsed["heap"] or parsed["native_heap"]):
@@ -239,6 +242,7 @@ def _recording_options(parsed: dict[str, Any], mode: str) -> RecordingOptions:
         categories=categories + waits + parsed["category"],
         counters=not parsed["no_counters"],
         sched=parsed["sched"],
+        io_waits=parsed["io_waits"],
         sample_ns=parsed["sample"] or 0,
         sample_sources=samples,
         stack_samples=parsed["stack_samples"],

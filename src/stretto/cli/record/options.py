@@ -227,6 +227,11 @@ CONTENTS = Group(
         "also record waits for the GIL: when a thread waited, and which thread held it",
     ),
     Option(
+        "--io-waits",
+        "also record system calls that wait 1 ms or longer: for which file or peer; needs root and "
+        "tracefs",
+    ),
+    Option(
         "--sample",
         "instead of function calls, record the stacks of threads that run, at this rate of CPU "
         "time (1000hz); with --data-source python.wall of all threads, with python.gil of the "

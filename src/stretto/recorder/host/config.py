@@ -33,6 +33,9 @@ later."""
 
 STALL_THEN_DROP = 3
 
+SYSCALL_WAITS = "linux.syscall_waits"
+"""The data source of `--io-waits` (probes/syscall_waits.py)."""
+
 
 def clear_period_ms(buffer_bytes: int) -> int:
     """Return the period in ms after which writers repeat their state in the ring buffer."""
@@ -62,6 +65,8 @@ def make_config(options: RecordingOptions, *, to_file: bool) -> TraceConfig:
         from stretto.recorder.host.scheduling import make_data_source
 
         sources.append(TraceConfig.DataSource(config=make_data_source()))
+    if options.io_waits:
+        sources.append(TraceConfig.DataSource(config=DataSourceConfig(name=SYSCALL_WAITS)))
     if options.heap is not None:
         sources.append(_heap_source("python.heap", options.heap))
     if options.native_heap is not None:
@@ -101,10 +106,13 @@ def _stream(config: TraceConfig, options: RecordingOptions) -> None:
     config.write_into_file = True
     config.buffers[0].size_kb = STREAM_BUFFER_KB
     config.file_write_period_ms = STREAM_PERIOD_MS
-    # With auto detail or samples, packets are late, and so is the BEGIN of a request whose route is
-    # found late: there are no flushes. In a file without flushes, the trace processor sorts all
-    # events as a whole; with flushes, piece by piece.
-    is_late = bool(options.auto_size or options.sample_ns or "flows" in options.target)
+    # With auto detail or samples, packets are late, and so are waits, which are written at their
+    # end, and the BEGIN of a request whose route is found late: there are no flushes. In a file
+    # without flushes, the trace processor sorts all events as a whole; with flushes, piece by
+    # piece.
+    is_late = bool(
+        options.auto_size or options.sample_ns or options.io_waits or "flows" in options.target
+    )
     config.flush_period_ms = NEVER_MS if is_late else STREAM_PERIOD_MS
     config.write_flush_mode = NO_FLUSH if is_late else FLUSH_BEFORE_WRITE
     if options.max_size is not None:

@@ -42,6 +42,7 @@ class RecordingOptions:
         categories: track event categories to enable besides those that are on by default.
         counters: whether to record memory and CPU time of the processes.
         sched: whether to record when the threads of the processes run and are woken.
+        io_waits: whether to record the system calls in which the threads wait.
         sample_ns: time between two samples of the stacks; 0 for no samples.
         sample_sources: names of the data sources of the samples.
         stack_samples: whether samples are StackSample packets instead of PerfSample.
@@ -67,6 +68,7 @@ class RecordingOptions:
         categories: Sequence[str] = (),
         counters: bool = True,
         sched: bool = False,
+        io_waits: bool = False,
         sample_ns: int = 0,
         sample_sources: Sequence[str] = (),
         stack_samples: bool = False,
@@ -87,6 +89,7 @@ class RecordingOptions:
         self.categories = categories
         self.counters = counters
         self.sched = sched
+        self.io_waits = io_waits
         self.sample_ns = sample_ns
         self.sample_sources = sample_sources
         self.stack_samples = stack_samples

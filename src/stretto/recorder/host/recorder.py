@@ -24,6 +24,7 @@ from stretto.recorder.host.unmatched_patterns import unmatched_notes
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from stretto.recorder.host.attached_program import AttachedProgram
+    from stretto.recorder.host.io_waits import IoWaits
     from stretto.recorder.host.launch import Launch
     from stretto.recorder.host.native_heap import NativeHeaps
     from stretto.recorder.host.options import RecordingOptions
@@ -75,6 +76,7 @@ class Recorder:
         if options.counters:
             self._counters = Counters(self._runner, self._recording.add_producer)
         self._scheduling = self._make_scheduling() if options.sched else None
+        self._io_waits = self._make_io_waits() if options.io_waits else None
         self._samples = self._make_samples() if options.sample_ns else None
         self._native_heaps = self._make_native_heaps() if options.native_heap else None
         self._snapshots = Snapshots(self._runner, self._recording, output, reporter)
@@ -101,6 +103,16 @@ class Recorder:
             self._runner,
             self._recording.add_producer,
             lambda reason: self._reporter.error(f"no scheduling is recorded: {reason}"),
+        )
+
+    def _make_io_waits(self) -> IoWaits:
+        # The module is imported only for `--io-waits`.
+        from stretto.recorder.host.io_waits import IoWaits
+
+        return IoWaits(
+            self._runner,
+            self._recording.add_producer,
+            lambda reason: self._reporter.error(f"no waits in system calls: {reason}"),
         )
 
     def _make_samples(self) -> ProgramSamples:
@@ -221,6 +233,8 @@ class Recorder:
             self._counters.follow(pid)
         if self._scheduling is not None:
             self._scheduling.follow(pid)
+        if self._io_waits is not None:
+            self._io_waits.follow(pid)
         if self._samples is not None:
             self._samples.follow(pid)
 

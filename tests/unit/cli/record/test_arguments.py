@@ -56,6 +56,13 @@ def test_waits_for_the_gil_are_recorded_on_request():
     assert "python.waits" not in options.recording.categories
 
 
+def test_waits_in_system_calls_are_recorded_on_request():
+    assert RecordOptions(["--io-waits", "app.py"]).recording.io_waits
+    assert not RecordOptions(["--waits", "app.py"]).recording.io_waits
+    with pytest.raises(CommandError, match="--io-waits doesn't go with --system"):
+        RecordOptions(["--io-waits", "--system", "app.py"])
+
+
 def test_recording_with_children_records_no_built_in_category_by_default():
     options = RecordOptions([*CATEGORY_OPTIONS, "--no-functions", "app.py"])
     assert options.recording.categories == []

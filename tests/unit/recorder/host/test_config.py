@@ -86,3 +86,13 @@ def test_samples_have_the_named_data_sources():
     given = [word for name in names for word in ("--data-source", name)]
     made = config("--sample", "1000hz", *given, "--no-counters")
     assert {source.config.name for source in made.data_sources} == {"track_event", *names}
+
+
+def test_waits_in_system_calls_are_written_late_so_there_are_no_flushes():
+    made = config("--full", "--io-waits")
+    sources = [source.config.name for source in made.data_sources]
+    assert "linux.syscall_waits" in sources
+    assert made.write_flush_mode == NO_FLUSH
+    assert "linux.syscall_waits" not in [
+        source.config.name for source in config("--full").data_sources
+    ]

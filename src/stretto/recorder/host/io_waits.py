@@ -1,0 +1,40 @@
+"""The recorder's own producer of waits in system calls: `linux.syscall_waits`."""
+
+from __future__ import annotations
+
+from stretto.base.clock import SystemClock
+from stretto.client.producer_connection import ProducerConnection
+from stretto.probes.machine import Machine
+from stretto.probes.syscall_waits import SyscallWaits
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stretto.base.selector_task_runner import SelectorTaskRunner
+
+
+class IoWaits:
+    """Records the waits of processes.
+
+    Args:
+        runner: runs the periodic reads.
+        add_producer: connects a producer to the service.
+        tell: shows why there are no waits.
+    """
+
+    def __init__(
+        self,
+        runner: SelectorTaskRunner,
+        add_producer: Callable[[ProducerConnection], object],
+        tell: Callable[[str], object],
+    ) -> None:
+        SyscallWaits.machine = Machine(
+            runner, lambda function: function(), SystemClock(), tell=tell
+        )
+        add_producer(ProducerConnection([SyscallWaits]))
+
+    def follow(self, pid: int) -> None:
+        """Record the threads of a process, and those that it starts."""
+        for source in SyscallWaits.instances():
+            source.follow(pid)

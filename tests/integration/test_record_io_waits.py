@@ -1,0 +1,105 @@
+"""`stretto record --io-waits` names the file or peer for which a thread has waited."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from stretto.analysis import TraceProcessor
+from stretto.probes.tracefs import Tracefs, TracefsError
+from tests.support.recorded import alone, record
+
+PROGRAM = """\
+import os, socket, subprocess, sys, threading, time
+server = socket.create_server(("127.0.0.1", 0))
+
+def serve():
+    for _ in range(2):
+        connection, _ = server.accept()
+        with connection:
+            connection.recv(10)
+            time.sleep(0.3)  # sleep: the wait to be recorded
+            connection.sendall(b"answer")
+
+thread = threading.Thread(target=serve, name="server")
+thread.start()
+for timeout in (None, 10):  # With a time-out, Python calls poll() before recv().
+    with socket.create_connection(server.getsockname(), timeout=timeout) as client:
+        client.sendall(b"question")
+        client.recv(10)
+thread.join()
+os.mkfifo("fifo")
+subprocess.Popen(["sh", "-c", "sleep 0.4; echo > fifo; sleep 0.1"])
+with open("fifo") as fifo:
+    fifo.read()
+print(server.getsockname()[1])
+"""
+WAITS = "import time; time.sleep(0.1)"  # sleep: the wait to be recorded
+SQL = """
+select slice.name as name, slice.dur as dur, thread.name as thread, process.name as process,
+       extract_arg(slice.arg_set_id, 'debug.file') as file,
+       extract_arg(slice.arg_set_id, 'debug.peer') as peer
+from slice join thread_track on slice.track_id = thread_track.id join thread using (utid)
+left join process using (upid) where slice.category = 'linux.syscall_waits'
+"""
+
+
+def missing() -> str:
+    """Return why this machine can't record system calls; "" if it can."""
+    try:
+        Tracefs("/").make_instance().close()
+    except TracefsError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize("mode", [[], ["--full"], ["--ring"], ["--sample", "1000hz"]])
+def test_waits_name_the_file_or_peer(tmp_path: Path, mode: list[str]) -> None:
+    if reason := missing():
+        pytest.skip(reason)
+    (tmp_path / "script.py").write_text(PROGRAM)
+    trace = tmp_path / "t.pftrace"
+    run = record(trace, "--io-waits", *mode, "script.py", cwd=tmp_path)
+    assert run.status == 0
+    peer = f"127.0.0.1:{run.stdout.strip()}"
+    with TraceProcessor(str(trace), engine="sqlite") as processor:
+        rows = list(processor.query(SQL))
+    found = {(row.name, row.thread, row.file, row.peer) for row in rows if row.dur >= 250_000_000}
+    assert ("recvfrom", "MainThread", None, peer) in found
+    assert ("poll", "MainThread", None, peer) in found
+    assert ("openat", "MainThread", str(tmp_path / "fifo"), None) in found
+    assert ("clock_nanosleep", "server", None, None) in found
+    assert "sleep" in {row.process for row in rows}
+
+
+def test_summary_names_the_longest_waits(tmp_path: Path) -> None:
+    if reason := missing():
+        pytest.skip(reason)
+    (tmp_path / "script.py").write_text(PROGRAM)
+    trace = tmp_path / "t.pftrace"
+    run = record(trace, "--io-waits", "script.py", cwd=tmp_path)
+    summary = (sys.executable, "-m", "stretto", "summary")
+    found = json.loads(alone(*summary, "--format", "json", str(trace)).stdout)["io_waits"]
+    times = [row["total"] for row in found]
+    assert times == sorted(times, reverse=True)
+    targets = {(row["call"], row["target"]) for row in found if row["total"] >= 250_000_000}
+    assert ("recvfrom", f"127.0.0.1:{run.stdout.strip()}") in targets
+    text = alone(*summary, str(trace)).stdout
+    assert "Waiting for files, peers and timers" in text
+    assert f"{tmp_path.name}/fifo" in text
+
+
+def test_trace_has_no_error_in_perfetto(oracle, tmp_path: Path) -> None:
+    if reason := missing():
+        pytest.skip(reason)
+    run = record(tmp_path / "t.pftrace", "--io-waits", "-c", WAITS)
+    processor = oracle(run.trace)
+    ((duration,),) = processor.query(
+        "select dur from slice join thread_track on track_id = thread_track.id "
+        "join thread using (utid) where category = 'linux.syscall_waits' "
+        "and slice.name = 'clock_nanosleep'"
+    )
+    assert duration >= 100_000_000
