@@ -28,8 +28,11 @@ BACKEND = "record"
 DEADLINE_MS = 10_000.0
 """How long a process waits for its recorder, which may still be importing its service."""
 
-SUPPORT = ("_functools", "_socket", "errno", "fcntl", "mmap", "select")
+SUPPORT = ("_functools", "_socket", "errno", "fcntl", "itertools", "mmap", "select")
 """Modules of the standard library that this process imports for the recording."""
+
+SUPPORT_CLASSES = ("functools", "itertools", "mmap", "select", "socket")
+"""What the classes of these modules have as `__module__`."""
 
 SWITCHES = ("c_functions", "cpu", "log_args", "log_result", "my_code")
 """Options of function tracing that are on or off."""
@@ -314,8 +317,9 @@ def _hide_modules() -> None:
 def _keep_references() -> None:
     """Before the first fork: make immortal what the end of a child would write to.
 
-    These are the references of `object` to our classes, which the interpreter would free, and the
-    names of modules, which `_hide_modules` reads. This would copy a hundred pages of each child.
+    These are the names of modules, which `_hide_modules` reads, and what the interpreter would
+    free: the names of files that imports have listed, and the references that built-in classes
+    have to our classes. This would copy two hundred pages of each child.
     """
     global _references_kept
     if _references_kept:
@@ -325,12 +329,12 @@ def _keep_references() -> None:
 
     from stretto import _native
 
-    for name in sys.modules:
-        _native.keep(name)
-    ours = [vars(module) for name, module in sys.modules.items() if _is_ours(name)]
-    for value in {id(value): value for names in ours for value in names.values()}.values():
-        if type(value) is type and _is_ours(value.__module__):
-            _native.keep(ref(value))  # The same object that `__subclasses__` has.
+    for value in (*sys.modules, *sys.path_importer_cache.values()):
+        _native.keep(value)
+    for base in (object, type, Exception, OSError, ValueError):
+        for value in type.__subclasses__(base):
+            if value.__module__ in SUPPORT_CLASSES or _is_ours(value.__module__):
+                _native.keep(ref(value))  # The same object that `__subclasses__` has.
 
 
 def _is_ours(name: str) -> bool:
