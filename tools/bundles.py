@@ -40,6 +40,7 @@ BUNDLES = {
     """,
     "recorded": """
         stretto._wiring
+        stretto.recorder.target.ending
         stretto.recorder.target.spawns
         stretto.profilers.log
         stretto.profilers.functions

@@ -302,7 +302,11 @@ static PyObject* begin_sampling(PyObject* Py_UNUSED(module),
 
 static PyObject* silence(PyObject* Py_UNUSED(module),
                          PyObject* Py_UNUSED(unused)) {
-  if (st_hooks.running)
+  if (!st_hooks.running)
+    Py_RETURN_NONE;
+  if (st_hooks.auto_detail)
+    st_hooks.running = st_hooks.in_new_child = false;
+  else
     st_backend_silence();
   Py_RETURN_NONE;
 }

@@ -902,6 +902,12 @@ def call_after(ms: int, function: Callable[[], object], /) -> None:
 def cancel_call() -> None:
     """Cancel the call that `call_after` has planned. If it has begun, wait until it has ended."""
 
+def drop_call() -> None:
+    """Cancel the call at the end of the process, like `cancel_call`, but leave its thread.
+
+    The thread ends at the time of the call, if the process has not ended before.
+    """
+
 def keep(object: object, /) -> None:
     """Keep the object until the process ends; from CPython 3.12 on, it is immortal."""
 

@@ -1,6 +1,7 @@
 /* call_after(ms, function) calls a Python function on a new thread after a
  * delay in milliseconds.  cancel_call() cancels the call, or waits until it has
- * ended.
+ * ended.  drop_call() does the same, but leaves a thread that is still waiting:
+ * to wake it and to wait for its end takes longer than the end of the process.
  *
  * There is at most one such call: call_after() cancels an earlier one.  If no
  * thread can be started, the function is not called.  The thread sleeps without
@@ -23,7 +24,7 @@ static struct {
   pthread_mutex_t lock;
   pthread_cond_t changed;
   struct timespec deadline;
-  bool cancelled;
+  bool cancelled, due;
   PyInterpreterState* interpreter;
   PyObject* function; /* NULL if there is no thread to join. */
 } call;
@@ -33,9 +34,9 @@ static bool wait_for_deadline(void) {
   while (!call.cancelled && pthread_cond_timedwait(&call.changed, &call.lock,
                                                    &call.deadline) == 0) {
   }
-  bool due = !call.cancelled;
+  call.due = !call.cancelled;
   pthread_mutex_unlock(&call.lock);
-  return due;
+  return call.due;
 }
 
 static void* run(void* Py_UNUSED(unused)) {
@@ -68,7 +69,7 @@ static bool start(long ms) {
     call.deadline.tv_sec++;
     call.deadline.tv_nsec -= 1000000000;
   }
-  call.cancelled = false;
+  call.cancelled = call.due = false;
   call.process = getpid();
   sigset_t every, old;
   sigfillset(&every);
@@ -78,12 +79,19 @@ static bool start(long ms) {
   return error == 0;
 }
 
+static bool has_thread(void) {
+  return call.function && call.process == getpid();
+}
+
+static bool is_own_thread(void) {
+  return has_thread() && pthread_equal(call.thread, pthread_self());
+}
+
 static PyObject* cancel_call(PyObject* Py_UNUSED(module),
                              PyObject* Py_UNUSED(unused)) {
-  bool runs = call.function && call.process == getpid();
-  if (runs && pthread_equal(call.thread, pthread_self()))
+  if (is_own_thread())
     Py_RETURN_NONE;
-  if (runs) {
+  if (has_thread()) {
     pthread_mutex_lock(&call.lock);
     call.cancelled = true;
     pthread_cond_signal(&call.changed);
@@ -93,6 +101,18 @@ static PyObject* cancel_call(PyObject* Py_UNUSED(module),
     Py_END_ALLOW_THREADS
   }
   Py_CLEAR(call.function);
+  Py_RETURN_NONE;
+}
+
+static PyObject* drop_call(PyObject* module, PyObject* unused) {
+  if (!has_thread() || is_own_thread())
+    Py_RETURN_NONE;
+  pthread_mutex_lock(&call.lock);
+  bool due = call.due;
+  call.cancelled = true;
+  pthread_mutex_unlock(&call.lock);
+  if (due)
+    return cancel_call(module, unused);
   Py_RETURN_NONE;
 }
 
@@ -112,6 +132,7 @@ static PyObject* call_after(PyObject* module, PyObject* args) {
 static PyMethodDef kFunctions[] = {
     {"call_after", call_after, METH_VARARGS, NULL},
     {"cancel_call", cancel_call, METH_NOARGS, NULL},
+    {"drop_call", drop_call, METH_NOARGS, NULL},
     {0},
 };
 

@@ -42,7 +42,8 @@ If the recorder's session records only track events, they are called at the chil
 (`postponed`); until then the child has no helper threads. Otherwise they are called at once."""
 
 when_postponed: list[Callable[[], object]] = []
-"""Called in a child that connects later, in which the recorder's categories stay enabled."""
+"""Native functions that are called in a child that connects later, in which the recorder's
+categories stay enabled. They raise no exceptions."""
 
 when_connected: list[Callable[[], object]] = []
 """Called in a child after it has connected."""
@@ -84,6 +85,8 @@ def stop_threads(caller: FrameType) -> None:
     if not postponed.is_waiting():
         _run(before)
     _kept = _slot_to_keep()
+    if _kept is not None:
+        call_when_named(name_worker)  # Not in the child: its code would copy pages there.
 
 
 def resume() -> None:
@@ -125,6 +128,7 @@ def _resume_soon() -> None:
 
 
 def _after_in_child() -> None:
+    # Calls few functions: each Python function that runs first in the child copies a page or two.
     global _forking
     _stopped.clear()
     _forking = None
@@ -133,10 +137,11 @@ def _after_in_child() -> None:
         _connect_again()
     else:
         postponed.postpone(_connect_again)
-        call_when_named(name_worker)
-    _run(after_in_child)
+    if after_in_child:
+        _run(after_in_child)
     if _kept is not None:
-        _run(when_postponed)
+        for hook in when_postponed:
+            hook()
 
 
 def _slot_to_keep() -> int | None:

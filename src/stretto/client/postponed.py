@@ -71,7 +71,7 @@ def resume() -> None:
 
 def cancel() -> bool:
     """Drop the postponed work, at the end of the process; return whether there was any."""
-    suspend()
-    was_waiting = is_waiting()
+    _native.drop_call()
+    was_waiting = bool(_work)
     _work.clear()
     return was_waiting

@@ -265,11 +265,6 @@ def install() -> None:
         slots.observe(category, _tracer.on_change)
 
 
-def silence() -> None:
-    """Report no more calls, in a forked child that ends without having recorded a call."""
-    _pyhooks.silence()
-
-
 def problems() -> list[str]:
     """Return a line for each kind of untraced calls, with their number and the reason.
 

@@ -66,19 +66,16 @@ def forget_sessions(kept: int | None = None) -> None:
     global lock
     lock = RLock()
     _configs.clear()
-    _disable_categories(kept)
+    for category in _native.disable_categories(kept):
+        _notify(category)
 
 
 def release_unused() -> None:
     """Disable the categories that `forget_sessions` has kept, unless a session uses the slot."""
     with lock:
         if not _configs:
-            _disable_categories(None)
-
-
-def _disable_categories(kept: int | None) -> None:
-    for category in _native.disable_categories(kept):
-        _notify(category)
+            for category in _native.disable_categories(None):
+                _notify(category)
 
 
 def observe(category: _native.Category, on_change: Callable[[bool], object]) -> None:

@@ -28,12 +28,6 @@ BACKEND = "record"
 DEADLINE_MS = 10_000.0
 """How long a process waits for its recorder, which may still be importing its service."""
 
-SUPPORT = ("_functools", "_socket", "errno", "fcntl", "itertools", "mmap", "select")
-"""Modules of the standard library that this process imports for the recording."""
-
-SUPPORT_CLASSES = ("functools", "itertools", "mmap", "select", "socket")
-"""What the classes of these modules have as `__module__`."""
-
 SWITCHES = ("c_functions", "cpu", "log_args", "log_result", "my_code")
 """Options of function tracing that are on or off."""
 
@@ -42,7 +36,6 @@ _is_system = False
 _service = ""
 _name = ""
 _fork_socket: ForkSocket | None = None
-_references_kept = False
 
 
 def start(first: list[dict[str, int]]) -> None:
@@ -96,6 +89,7 @@ def _prepare(workspace: Workspace) -> None:
     bundle.load("recorded")
     from stretto import _wiring
     from stretto.client import fork
+    from stretto.recorder.target import ending
     from stretto.recorder.target.spawns import Spawns
 
     _wiring.install()
@@ -107,8 +101,8 @@ def _prepare(workspace: Workspace) -> None:
     _note_problems_at_os_exit(workspace)
     name = "system" if _is_system else BACKEND
     fork.reconnect[name] = lambda: _connect_again(workspace)
-    fork.before.append(_keep_references)
-    atexit.register(_native.call_untraced, _end, workspace)
+    fork.before.append(ending.keep_references)
+    atexit.register(_native.call_untraced, ending.end, lambda: _disconnect(workspace))
     _open_fork_socket(workspace)
     _report_matches(options.get("include", []))
     _share_totals()
@@ -251,17 +245,6 @@ def _connect_again(workspace: Workspace) -> None:
         workspace.note([str(error)])
 
 
-def _end(workspace: Workspace) -> None:
-    """End the recording at exit, after the exit handlers of the program."""
-    from stretto.client import postponed
-
-    if postponed.cancel():
-        _end_unconnected()
-    else:
-        _disconnect(workspace)
-    _hide_modules()
-
-
 def _disconnect(workspace: Workspace) -> None:
     from stretto.profilers import functions
 
@@ -289,57 +272,6 @@ def _problems() -> list[str]:
     if automatic := sys.modules.get("stretto.flows.automatic"):
         problems += automatic.problems
     return problems
-
-
-def _end_unconnected() -> None:
-    """Make sure that no event connects this forked child any more."""
-    from stretto import _native
-    from stretto.profilers import functions
-
-    functions.silence()
-    _native.disable_categories(None)
-
-
-def _hide_modules() -> None:
-    """Keep the interpreter from freeing our modules at its end.
-
-    That would take a millisecond, and copy hundreds of pages in the child of a fork. The exit
-    handlers of the program have run.
-    """
-    from stretto import _native
-
-    for name in [*sys.modules]:
-        if _is_ours(name):
-            _native.keep(sys.modules[name])
-            sys.modules[name] = None  # type: ignore[assignment]
-
-
-def _keep_references() -> None:
-    """Before the first fork: make immortal what the end of a child would write to.
-
-    These are the names of modules, which `_hide_modules` reads, and what the interpreter would
-    free: the names of files that imports have listed, and the references that built-in classes
-    have to our classes. This would copy two hundred pages of each child.
-    """
-    global _references_kept
-    if _references_kept:
-        return
-    _references_kept = True
-    from _weakref import ref
-
-    from stretto import _native
-
-    for value in (*sys.modules, *sys.path_importer_cache.values()):
-        _native.keep(value)
-    for base in (object, type, Exception, OSError, ValueError):
-        for value in type.__subclasses__(base):
-            if value.__module__ in SUPPORT_CLASSES or _is_ours(value.__module__):
-                _native.keep(ref(value))  # The same object that `__subclasses__` has.
-
-
-def _is_ours(name: str) -> bool:
-    """Whether a module is part of Stretto, or was imported for it."""
-    return name == "stretto" or name.startswith("stretto.") or name in SUPPORT
 
 
 def _lost_events() -> int:
