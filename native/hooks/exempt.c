@@ -35,13 +35,33 @@ static void move_between(PyGC_Head* first, PyGC_Head* last) {
   link_to(end, &exempt);
 }
 
+static int is_equal(PyObject* a, PyObject* b) {
+  return PyObject_RichCompareBool(a, b, Py_EQ);
+}
+
 PyObject* st_exempt_since(PyObject* module, PyObject* first) {
   (void)module;
   PyObject* last = collections();
-  int none_ran = last ? PyObject_RichCompareBool(first, last, Py_EQ) : -1;
+  int none_ran = last ? is_equal(first, last) : -1;
   if (none_ran > 0)
     move_between(_Py_AS_GC(first), _Py_AS_GC(last));
   Py_XDECREF(last);
+  return none_ran < 0 ? NULL : PyBool_FromLong(none_ran);
+}
+
+PyObject* st_exempt_between(PyObject* module, PyObject* args) {
+  (void)module;
+  PyObject *first, *last, *now = NULL;
+  if (!PyArg_ParseTuple(args, "O!O!", &PyList_Type, &first, &PyList_Type,
+                        &last) ||
+      !(now = collections()))
+    return NULL;
+  int none_ran = is_equal(first, now);
+  if (none_ran > 0)
+    none_ran = is_equal(last, now);
+  if (none_ran > 0)
+    move_between(_Py_AS_GC(first), _Py_AS_GC(last));
+  Py_DECREF(now);
   return none_ran < 0 ? NULL : PyBool_FromLong(none_ran);
 }
 
@@ -91,6 +111,12 @@ PyObject* st_keep_exempt(PyObject* module, PyObject* containers) {
 PyObject* st_exempt_since(PyObject* module, PyObject* first) {
   (void)module;
   (void)first;
+  Py_RETURN_FALSE;
+}
+
+PyObject* st_exempt_between(PyObject* module, PyObject* args) {
+  (void)module;
+  (void)args;
   Py_RETURN_FALSE;
 }
 

@@ -29,6 +29,14 @@
  * such lists. */
 PyObject* st_exempt_since(PyObject* module, PyObject* first);
 
+/* The Python function exempt_between(first, last): the same for the objects
+ * that were created after `first` and before `last`, two such lists.  Both must
+ * still exist.  What was created later is not exempted.  The collector may be
+ * enabled by now, and gc.freeze() and gc.unfreeze() may have been called, as
+ * they keep the order of objects.  Returns False if there was a collection since
+ * `first`. */
+PyObject* st_exempt_between(PyObject* module, PyObject* args);
+
 /* The Python function keep_exempt(containers): makes the functions, classes and
  * modules immortal that are exempt now; with `containers` the dicts, lists and
  * tuples, too.  From CPython 3.12 on nothing counts references to immortal

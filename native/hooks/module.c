@@ -350,6 +350,9 @@ static PyMethodDef kFunctions[] = {
     {"exempt_since", st_exempt_since, METH_O,
      "exempt_since(first)\n--\n\nExempt the objects created since `first` from "
      "garbage collections."},
+    {"exempt_between", st_exempt_between, METH_VARARGS,
+     "exempt_between(first, last)\n--\n\nExempt the objects created between "
+     "`first` and `last` from collections."},
     {"keep_exempt", st_keep_exempt, METH_O,
      "keep_exempt(containers)\n--\n\nMake the functions, classes and modules "
      "immortal that are exempt now, and containers if asked to."},

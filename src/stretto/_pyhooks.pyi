@@ -246,6 +246,21 @@ def exempt_since(first: list[Any], /) -> bool:
         of CPython is free-threaded.
     """
 
+def exempt_between(first: list[Any], last: list[Any], /) -> bool:
+    """Exempt the objects that were created after `first` and before `last` from collections.
+
+    The collector must have been disabled between them, without `gc.freeze`, and no other thread may
+    have run there. What was created later is not exempted.
+
+    Args:
+        first: A list that `gc.get_stats` has returned.
+        last: Another one, made later.
+
+    Returns:
+        Whether they are exempt. They aren't if there was a collection since `first`, or if this
+        build of CPython is free-threaded.
+    """
+
 def keep_exempt(containers: bool, /) -> None:
     """Make the functions, classes and modules immortal that are exempt now.
 

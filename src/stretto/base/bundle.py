@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import CodeType
 
-    ExemptSince = Callable[[list[dict[str, int]]], bool]
+    Stats = list[dict[str, int]]
+    Exempt = Callable[[list[tuple[Stats, Stats]]], object]
 
 INSTALL_S = 60
 """An installer writes all files within this time, in any order."""
@@ -44,9 +45,11 @@ Module = tuple[str, str, bool, int, "CodeType"]
 
 _package = __file__.rpartition("/base/")[0]
 _loaded: set[str] = set()
+_made: "list[tuple[Stats, Stats]]" = []
+"""Results of `gc.get_stats`: the objects of a bundle were created between the two of a pair."""
 
 
-def load(name: str, *, freeze: bool = False, exempt_since: "ExemptSince | None" = None) -> None:
+def load(name: str, *, freeze: bool = False, exempt: "Exempt | None" = None) -> None:
     """Import the modules of a bundle, except those that are imported already.
 
     Other threads that import a module of the bundle wait until all of them are complete.
@@ -54,9 +57,11 @@ def load(name: str, *, freeze: bool = False, exempt_since: "ExemptSince | None" 
     Args:
         name: The name of the bundle.
         freeze: Exclude all objects of the process from collections: not for programs of others.
-        exempt_since: `_pyhooks.exempt_since`, to exclude the objects of the bundle from collections
-            and to keep them until the process ends, whose last collections take most time. No
-            effect if the process has several threads: their objects must not be excluded.
+        exempt: Called with pairs of results of `gc.get_stats`: the objects of this bundle, and of
+            those that were loaded before, were created between the two of a pair. It may exclude
+            them from collections and keep them until the process ends, whose last collections take
+            most time. There is no pair for a bundle that was loaded while the process had several
+            threads: their objects must not be excluded.
 
     Raises:
         ImportError: A module that the bundle needs can't be imported.
@@ -72,8 +77,12 @@ def load(name: str, *, freeze: bool = False, exempt_since: "ExemptSince | None" 
         _import(others, modules)
     finally:
         if was_enabled:
-            if not (exempt_since and not count_threads() and exempt_since(first)):
-                _make_old(freeze)
+            if not count_threads():
+                _made.append((first, gc.get_stats()))
+            if exempt:
+                exempt(_made)
+                _made.clear()
+            _make_old(freeze)
             gc.enable()
 
 

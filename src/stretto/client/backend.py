@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from stretto.protos.config import DataSourceConfig
 
     T = TypeVar("T")
+    Stats = list[dict[str, int]]
 
     class Backend(Protocol):
         """A connection to a tracing service that records this process."""
@@ -136,16 +137,16 @@ def make_session_backend(name: str) -> SessionBackend:
 
 def load_in_process() -> None:
     """Import the modules of a session in this process, and those of its service."""
-    bundle.load("in_process", exempt_since=_exempt_since)
+    bundle.load("in_process", exempt=_exempt)
 
 
-def _exempt_since(first: list[dict[str, int]]) -> bool:
-    from stretto import _pyhooks  # an import that collections needn't visit either
+def _exempt(made: list[tuple[Stats, Stats]]) -> None:
+    from stretto import _pyhooks
 
-    exempt = _pyhooks.exempt_since(first)
+    for first, last in made:
+        _pyhooks.exempt_between(first, last)
     # The end of the process need not free the functions and classes, one by one.
     _pyhooks.keep_exempt(False)
-    return exempt
 
 
 def _make(makers: dict[str, Callable[[], T]], name: str) -> T:

@@ -50,6 +50,34 @@ assert ours[4999]["number"] == [4999]
 """)
 
 
+def test_what_was_created_between_two_moments_is_exempt_also_after_a_freeze() -> None:
+    run("""
+ours = [[number] for number in range(5000)]
+last = gc.get_stats()
+gc.freeze()
+gc.unfreeze()
+later = [[] for _ in range(10)]
+assert _pyhooks.exempt_between(first, last) is True
+gc.enable()
+assert not any(map(tracked, (ours, ours[0], ours[-1])))
+assert all(map(tracked, (older, older[-1], first, last, later, later[-1])))
+gc.collect()
+assert not tracked(ours) and tracked(later) and ours[4999] == [4999]
+""")
+
+
+def test_nothing_is_exempt_after_a_collection_between_two_moments_or_later() -> None:
+    run("""
+ours = [[number] for number in range(10)]
+last = gc.get_stats()
+gc.collect()
+assert _pyhooks.exempt_between(first, last) is False
+assert _pyhooks.exempt_between(first, gc.get_stats()) is False
+assert _pyhooks.exempt_between(gc.get_stats(), last) is False
+assert tracked(ours)
+""")
+
+
 def test_exempt_objects_can_be_freed_and_changed() -> None:
     run("""
 ours = [[number] for number in range(1000)]
