@@ -911,6 +911,16 @@ def drop_call() -> None:
 def keep(object: object, /) -> None:
     """Keep the object until the process ends; from CPython 3.12 on, it is immortal."""
 
+def unmarshal(fd: int, start: int, /) -> Any:
+    """Return the object that a file has, in the format of `marshal`, from the offset `start` on.
+
+    The file is mapped, not read: it must not be truncated meanwhile.
+
+    Raises:
+        OSError: The file can't be mapped.
+        EOFError: There is nothing at `start`, or the object is cut off.
+    """
+
 def describe_process() -> None:
     """Call the hook `describe_process` if the description is that of the parent, after a fork."""
 

@@ -291,6 +291,29 @@ def test_classes_outlive_a_child_that_ends_unconnected(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="no object is immortal")
 @pytest.mark.skipif(
+    bool(sysconfig.get_config_var("Py_GIL_DISABLED")), reason="immortal objects are counted"
+)
+def test_a_child_frees_no_listed_file_names_and_no_references_to_classes(tmp_path: Path) -> None:
+    script = tmp_path / "kept.py"
+    script.write_text(
+        HEAD + "import itertools, weakref\n"
+        "from stretto.base.errors import StrettoError\n"
+        "class Own: pass\n"
+        "finder = sys.path_importer_cache[os.path.dirname(os.__file__)]\n"
+        "pid = os.fork()\n"
+        "if not pid:\n"
+        "    for thing in (finder, weakref.ref(itertools.chain), weakref.ref(StrettoError)):\n"
+        "        assert sys.getrefcount(thing) >= sys.getrefcount(None), thing\n"
+        "    assert sys.getrefcount(weakref.ref(Own)) < 10\n"
+        "    sys.exit()\n"
+        "end(pid)\n"
+    )
+    run = record(tmp_path / "kept.pftrace", "-q", str(script))
+    assert (run.status, run.stderr) == (0, "")
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="no object is immortal")
+@pytest.mark.skipif(
     bool(sysconfig.get_config_var("Py_GIL_DISABLED")), reason="functions are counted otherwise"
 )
 def test_a_child_counts_no_references_to_our_functions_and_names_of_modules(

@@ -31,6 +31,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import CodeType
+    from typing import Any
 
     Stats = list[dict[str, int]]
     Exempt = Callable[[list[tuple[Stats, Stats]]], object]
@@ -47,6 +48,16 @@ _package = __file__.rpartition("/base/")[0]
 _loaded: set[str] = set()
 _made: "list[tuple[Stats, Stats]]" = []
 """Results of `gc.get_stats`: the objects of a bundle were created between the two of a pair."""
+
+
+def _unmarshal(fd: int, _start: int) -> "Any":
+    return marshal.loads(posix.read(fd, posix.fstat(fd).st_size))
+
+
+unmarshal: "Callable[[int, int], Any]" = _unmarshal
+"""Returns the object in a file from an offset on, which is the file's position.
+
+`_native.unmarshal`, which is faster, as soon as the native part is loaded."""
 
 
 def load(name: str, *, freeze: bool = False, exempt: "Exempt | None" = None) -> None:
@@ -105,15 +116,12 @@ def _read(path: str) -> tuple[tuple[str, ...], tuple[Module, ...]]:
     try:
         fd = posix.open(path, posix.O_RDONLY | posix.O_CLOEXEC)
         try:
-            status = posix.fstat(fd)
-            contents = posix.read(fd, status.st_size)
+            if posix.read(fd, len(MAGIC_NUMBER)) == MAGIC_NUMBER:
+                others, modules = unmarshal(fd, len(MAGIC_NUMBER))
+                if _is_current(modules, posix.fstat(fd).st_mtime):
+                    return others, modules
         finally:
             posix.close(fd)
-        start = len(MAGIC_NUMBER)
-        if contents[:start] == MAGIC_NUMBER:
-            others, modules = marshal.loads(memoryview(contents)[start:])
-            if _is_current(modules, status.st_mtime):
-                return others, modules
     except OSError:  # The bundle or a source is missing.
         pass
     return (), ()

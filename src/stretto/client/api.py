@@ -6,6 +6,7 @@ import sys
 
 from stretto import _native
 from stretto._native import Category, Flow, Track, flow_id, in_event, process_track, thread_track
+from stretto.base import bundle as _bundle
 from stretto.client.track_event import descriptions as _descriptions  # noqa: F401
 
 TYPE_CHECKING = False
@@ -44,6 +45,7 @@ def _trace(category: Category, target: T) -> T:
 
 
 _native.set_traced(_trace)
+_bundle.unmarshal = _native.unmarshal
 
 python = Category("python", "events of the default category")
 """The category behind the functions of this module."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
 
@@ -52,6 +53,15 @@ def test_cancelled_work_is_not_done() -> None:
     assert not postponed.cancel()
     postponed.run()
     assert not done
+
+
+def test_thread_of_cancelled_work_is_left_until_the_next_fork() -> None:
+    threads = len(os.listdir("/proc/self/task"))
+    postponed.postpone(lambda: None)
+    assert postponed.cancel()
+    assert len(os.listdir("/proc/self/task")) == threads + 1
+    postponed.suspend()  # What is called before a fork.
+    assert len(os.listdir("/proc/self/task")) == threads
 
 
 def test_another_thread_waits_for_the_end_of_the_work() -> None:

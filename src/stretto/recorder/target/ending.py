@@ -69,6 +69,6 @@ def keep_references() -> None:
     for value in (*sys.modules, *sys.path_importer_cache.values()):
         _native.keep(value)
     for parent in PARENTS:
-        for value in type.__subclasses__(parent):
-            if value.__module__.startswith("stretto.") or value.__module__ in SUPPORT_CLASSES:
-                _native.keep(ref(value))  # The same object that `__subclasses__` has.
+        for child in type.__subclasses__(parent):
+            if child.__module__.startswith("stretto.") or child.__module__ in SUPPORT_CLASSES:
+                _native.keep(ref(child))  # The same object that `__subclasses__` has.
