@@ -326,7 +326,8 @@ static PyObject* writer_tuple(const struct st_writer_histogram* w) {
   return Py_BuildValue("(IINN)", w->key >> 16, w->key & 0xFFFF, counts, sums);
 }
 
-static bool visit_writers(const struct st_writer_stats* writers, PyObject* visit) {
+static bool visit_writers(const struct st_writer_stats* writers,
+                          PyObject* visit) {
   for (uint32_t i = 0; i < writers->count; i++) {
     PyObject* writer = writer_tuple(&writers->writers[i]);
     PyObject* result = writer ? PyObject_CallObject(visit, writer) : NULL;
@@ -351,7 +352,8 @@ static PyObject* table_visit_writers(PyObject* self, PyObject* args) {
   struct st_writer_stats writers = {0};
   bool copied = st_trace_buffer_writers(buffer, &writers);
   st_bind_release_buffer(self, id);
-  bool visited = copied ? visit_writers(&writers, visit) : PyErr_NoMemory() != NULL;
+  bool visited =
+      copied ? visit_writers(&writers, visit) : PyErr_NoMemory() != NULL;
   st_writer_stats_destroy(&writers);
   return visited ? Py_NewRef(Py_None) : NULL;
 }
