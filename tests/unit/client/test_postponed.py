@@ -56,6 +56,7 @@ def test_cancelled_work_is_not_done() -> None:
 
 
 def test_thread_of_cancelled_work_is_left_until_the_next_fork() -> None:
+    postponed.suspend()  # Ends the thread of an earlier test.
     threads = len(os.listdir("/proc/self/task"))
     postponed.postpone(lambda: None)
     assert postponed.cancel()
