@@ -22,8 +22,10 @@ static void add_members(struct st_arg_path* p, struct st_json container) {
   struct st_json name, value;
   struct st_path_mark mark = st_path_mark(p);
   uint32_t index = 0;
-  if (p->depth == ST_MAX_DEPTH)
+  if (p->depth == ST_MAX_DEPTH) {
+    p->m->counts.undecodable_arguments++;
     return;
+  }
   p->depth++;
   while (st_json_next(&in, &name, &value)) {
     if (value.kind == ST_JSON_NULL)

@@ -3,6 +3,9 @@
 #include <stdlib.h>
 
 enum { MAX_DEPTH = 512 };
+/* The duration of a slice that has not ended.  Other negative ones are those of
+ * malformed JSON: such a slice ends before it begins. */
+enum { UNFINISHED = -1 };
 
 static struct st_table* table(const struct st_slices* s) {
   return &s->storage->tables[ST_SLICE_TABLE];
@@ -51,7 +54,7 @@ static bool close_until(struct st_slices* s, struct st_slice_stack* stack,
   bool is_open_above = false;
   for (uint32_t i = stack->size; i-- > 0;) {
     const struct st_open_slice* slice = &stack->slices[i];
-    if (slice->dur < 0) {
+    if (slice->dur == UNFINISHED) {
       is_open_above = true;
       continue;
     }
@@ -161,7 +164,8 @@ static void set_difference(struct st_slices* s, uint32_t row, uint32_t first,
 
 static bool matches(const struct st_open_slice* slice, st_string category,
                     st_string name) {
-  return slice->dur < 0 && (!category || slice->category == category) &&
+  return slice->dur == UNFINISHED &&
+         (!category || slice->category == category) &&
          (!name || !slice->name || slice->name == name);
 }
 

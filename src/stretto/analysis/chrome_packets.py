@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     Argument = tuple[str, int, float | str | None]
 
 _READ_BYTES = 1 << 20
+_UNFINISHED = -1
+"""The duration of a slice that has no end."""
 _PACKETS_START = re.compile(rb'\s*\{\s*"packet"\s*:')
 _EVENTS = b'"traceEvents"'
 _PROCESS, _THREAD, _TRACK = 1 << 32, 2 << 32, 3 << 32
@@ -164,6 +166,9 @@ class _Conversion:
         """The ends of the open slices, the outermost first; None of unfinished ones."""
         for row, after in zip(rows, [*rows[1:], None], strict=True):
             self._end(track, ends, row["depth"])
+            if row["dur"] < _UNFINISHED:
+                self._outcome.leave_out("negative durations of slices")
+                row = {**row, "dur": 0}  # noqa: PLW2901
             is_parent = after is not None and after["depth"] > row["depth"]
             if row["dur"] or is_parent:
                 ends.append(self._end_of(row, ends[-1] if ends else None))

@@ -6,7 +6,7 @@ UNREAD = {
     "stretto_cut_off": "end of the file, which was cut off or is damaged",
     "stretto_unread_bytes": "bytes at the end, or in damaged places",
     "stretto_undecodable_packets": "malformed packets",
-    "stretto_undecodable_arguments": "malformed arguments of track events",
+    "stretto_undecodable_arguments": "arguments of events that are malformed or nest too deeply",
     "stretto_unread_packets": "packets of kinds that are not imported yet",
     "stretto_unread_events": "track events of kinds that are not imported yet",
     "stretto_unread_kernel_events": "kernel events of kinds that are not imported yet",

@@ -1,7 +1,8 @@
 """Compares two traces, or two groups of traces, by function and by slice.
 
 The time of a function or slice is its self time, without the slices inside. So a slow function is
-not also reported for each of its callers.
+not also reported for each of its callers. Callers whose time changed by what is inside them are
+found by `changed_inside`.
 
 A change may be noise:
 
@@ -39,12 +40,13 @@ class Calls:
         number: The number of calls.
         total: The sum of their self times, in ns.
         squares: The sum of the squares of their self times.
+        with_inside: The sum of their times with the slices inside, in ns; recursion counts once.
     """
 
-    __slots__ = ("number", "squares", "total")
+    __slots__ = ("number", "squares", "total", "with_inside")
 
     def __init__(self) -> None:
-        self.number = self.total = self.squares = 0
+        self.number = self.total = self.squares = self.with_inside = 0
 
     def add(self, duration: int) -> None:
         """Count a call with this self time, in ns."""
@@ -69,6 +71,8 @@ class Change(NamedTuple):
         calls_after: The same for the traces after.
         share: Its share of all self time, from 0 to 1, on the side on which it is larger.
         is_noise: Whether noise explains the change; None if there are too few calls to know.
+        total_before: Its time with the slices inside in the traces before: the mean, in ns.
+        total_after: The same for the traces after.
     """
 
     category: str
@@ -79,6 +83,8 @@ class Change(NamedTuple):
     calls_after: float
     share: float
     is_noise: bool | None
+    total_before: float = 0
+    total_after: float = 0
 
     @property
     def ratio(self) -> float:
@@ -86,6 +92,11 @@ class Change(NamedTuple):
         if self.before:
             return self.after / self.before - 1
         return float("inf") if self.after else 0.0
+
+    @property
+    def inside(self) -> float:
+        """By how much the time of the slices inside changed, in ns."""
+        return (self.total_after - self.total_before) - (self.after - self.before)
 
 
 def self_times(importer: _native.TraceImporter, *, cpu: bool = False) -> dict[Key, Calls]:
@@ -109,6 +120,9 @@ def self_times(importer: _native.TraceImporter, *, cpu: bool = False) -> dict[Ke
         if duration > 0:
             calls = found.setdefault((category or "", name or ""), Calls())
             calls.add(max(self_time, 0))
+    for row in importer.slice_totals("function")[2]:
+        if (key := (row[0] or "", row[1] or "")) in found:
+            found[key].with_inside = row[10] if cpu else row[4]
     return found
 
 
@@ -118,6 +132,27 @@ def compare(before: Sequence[dict[Key, Calls]], after: Sequence[dict[Key, Calls]
     wholes = [sum(c.total for t in side for c in t.values()) or 1 for side in (before, after)]
     changes = [_change(key, before, after, wholes) for key in keys]
     return sorted(changes, key=lambda change: -abs(change.after - change.before))
+
+
+def changed_inside(changes: Sequence[Change], min_share: float) -> list[Change]:
+    """Return the changes that come from the slices inside, the largest one first.
+
+    Left out are those that are less than the noise of all self times, so that noise may explain
+    them, and functions that only one side has.
+
+    Args:
+        changes: All changes.
+        min_share: The least share of all time that the time inside changed by, from 0 to 1.
+    """
+    whole = max(sum(c.before for c in changes), sum(c.after for c in changes))
+    noise = sum(abs(c.after - c.before) for c in changes if c.is_noise)
+    least = max(noise, min_share * whole)
+
+    def is_caller(c: Change) -> bool:
+        total = c.total_after - c.total_before
+        return bool(c.before and c.after) and abs(c.inside) > max(least, abs(total) / 2)
+
+    return sorted(filter(is_caller, changes), key=lambda c: -abs(c.total_after - c.total_before))
 
 
 def _change(
@@ -138,6 +173,8 @@ def _change(
         calls_after=numbers[1] / len(after),
         share=max(total / whole for total, whole in zip(totals, wholes, strict=True)),
         is_noise=_is_noise(*sides),
+        total_before=sum(calls.with_inside for calls in sides[0]) / len(before),
+        total_after=sum(calls.with_inside for calls in sides[1]) / len(after),
     )
 
 

@@ -19,6 +19,7 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from stretto.analysis import cut_zip
 from stretto.base.errors import DecodeError
 
 if TYPE_CHECKING:
@@ -122,10 +123,23 @@ def _seekable(file: io.BufferedReader, stack: ExitStack) -> BinaryIO:
     return cast("BinaryIO", spool)
 
 
+def _cut_zip(file: BinaryIO) -> list[_Member]:
+    """Return the files of a zip archive whose end is missing."""
+    found = cut_zip.parts(file)
+
+    def open_part(part: cut_zip.Part, _: ExitStack) -> cut_zip.Content:
+        return cut_zip.Content(file, part, is_last=part is found[-1])
+
+    return [_Member(part.name, partial(open_part, part), (EOFError, zlib.error)) for part in found]
+
+
 def _zip(file: io.BufferedReader, stack: ExitStack) -> list[_Member]:
+    seekable = _seekable(file, stack)
     try:
-        archive = stack.enter_context(zipfile.ZipFile(_seekable(file, stack)))
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
+        archive = stack.enter_context(zipfile.ZipFile(seekable))
+    except zipfile.BadZipFile:
+        return _cut_zip(seekable)
+    except (NotImplementedError, RuntimeError) as error:
         raise DecodeError(f"the zip archive can't be read: {error}") from error
 
     def open_member(info: zipfile.ZipInfo, own: ExitStack) -> Any:

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from stretto.analysis.trace_addresses import paths_of
-from stretto.analysis.trace_diff import MIN_GROUP, Change, compare, self_times
+from stretto.analysis.trace_diff import MIN_GROUP, Change, changed_inside, compare, self_times
 from stretto.analysis.trace_tables import damage, import_trace
 from stretto.base.errors import CommandError
 from stretto.cli.record.detail_lines import time_text
@@ -29,10 +29,13 @@ BEFORE and AFTER is a trace, a folder of traces, or a quoted pattern. Needs no o
   stretto diff --fail-above 10% 'main-*.pftrace' 'branch-*.pftrace'
 
 With three or more traces on each side, noise is measured; with fewer it is estimated. A busy
-machine makes everything slower; --cpu compares CPU time, which it changes little.
+machine makes everything slower; --cpu compares CPU time, which it changes little. Callers whose
+time changed by what is inside them are listed below; --fail-above looks at self times only.
 """
 
 _LIMIT = 20
+_CALLERS = 5
+"""The most lines of callers."""
 
 
 def _percent(text: str) -> float:
@@ -120,7 +123,27 @@ def _row(change: Change) -> tuple[object, ...]:
     )
 
 
-def _as_text(changes: list[Change], whole: Change, sizes: tuple[int, int], limit: int) -> str:
+def _callers(changes: list[Change], given: argparse.Namespace) -> str:
+    """Return a table of what changed by the slices inside; empty if nothing did."""
+    rows = [
+        (
+            f"{change.total_after / change.total_before - 1:+.1%}",
+            time_text(change.total_before),
+            time_text(change.total_after),
+            change.name,
+            change.category,
+        )
+        for change in changed_inside(changes, given.min_share)[: min(_CALLERS, given.limit)]
+    ]
+    columns = ["change", "total before", "total after", "name", "category"]
+    table = as_table(columns, rows, columns[:3])
+    return f"\nChanged by the slices inside:\n\n{table}" if rows else ""
+
+
+def _as_text(
+    changes: list[Change], whole: Change, sizes: tuple[int, int], given: argparse.Namespace
+) -> str:
+    limit = given.limit
     columns = ["change", "before", "after", "calls", "calls after", "", "name", "category"]
     table = as_table(columns, [_row(change) for change in changes[:limit]], columns[:5])
     more = f"and {len(changes) - limit} more\n" if len(changes) > limit else ""
@@ -131,7 +154,8 @@ def _as_text(changes: list[Change], whole: Change, sizes: tuple[int, int], limit
         else ""
     )
     times = f"{time_text(whole.before)} before, {time_text(whole.after)} after"
-    return f"Self time in slices: {times} ({_ratio_text(whole)})\n\n{table}{more}{hint}"
+    head = f"Self time in slices: {times} ({_ratio_text(whole)})\n\n"
+    return f"{head}{table}{more}{_callers(changes, given)}{hint}"
 
 
 def _as_json(changes: list[Change], whole: Change) -> str:
@@ -171,7 +195,7 @@ def run(arguments: Sequence[str]) -> int:
     if given.format == "json":
         print(_as_json(changes, whole), end="")
     else:
-        print(_as_text(changes, whole, (len(before.times), len(after.times)), given.limit), end="")
+        print(_as_text(changes, whole, (len(before.times), len(after.times)), given), end="")
     failures = _failures(changes, whole, given)
     if failures:
         raise CommandError(

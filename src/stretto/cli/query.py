@@ -120,9 +120,10 @@ def _list_questions() -> None:
 
 
 def as_csv(columns: Sequence[str], rows: Rows) -> str:
-    """Format rows as CSV with a header; NULL is empty."""
+    """Format rows as CSV with a header; NULL is empty, blobs are hexadecimal texts."""
     out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerows([columns, *rows])
+    values = ([each.hex() if isinstance(each, bytes) else each for each in row] for row in rows)
+    csv.writer(out, lineterminator="\n").writerows([columns, *values])
     return out.getvalue()
 
 

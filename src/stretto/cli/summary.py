@@ -304,6 +304,7 @@ def _tests(tests: list[UnexpectedTest], limit: int) -> str:
 def _objects(rows: list[Times], limit: int | None) -> list[dict[str, object]]:
     return [
         {key: value for key, value in row._asdict().items() if key != "thread"}
+        | {"cpu": row.cpu or None}
         for row in rows[:limit]
     ]
 
@@ -312,7 +313,13 @@ def _as_json(contents: Contents, found: Summary, limit: int | None) -> str:
     streamed = bool(found.statistics.get("stretto_write_into_file"))
     kept = _kept(contents, found)
     lanes = [
-        {"process": t.category, "lane": t.name, "busy": t.total, "cpu": t.cpu, "slices": t.number}
+        {
+            "process": t.category,
+            "lane": t.name,
+            "busy": t.total,
+            "cpu": t.cpu or None,
+            "slices": t.number,
+        }
         | ({"thread": t.thread._asdict()} if t.thread else {})
         for t in found.lanes[:limit]
     ]

@@ -12,7 +12,7 @@ import pytest
 from stretto.analysis.conversion import convert
 from stretto.analysis.export.lanes import read_arguments, rows_of
 from stretto.analysis.fxt.outcome import Outcome
-from stretto.analysis.trace_tables import import_trace
+from stretto.analysis.trace_tables import import_trace, statistics
 from stretto.base.errors import ConfigError
 
 
@@ -99,6 +99,27 @@ def test_slice_that_outlasts_the_one_around_it_is_cut_and_counted() -> None:
     found = {row["name"]: row["dur"] for row in rows_of(import_trace(packets), "slice")}
     assert found == {"outer": 2000, "long": 1000}
     assert outcome.left_out == {"ends of slices after the slice around them": 1}
+
+
+def test_negative_duration_is_counted_and_does_not_become_an_unfinished_slice() -> None:
+    events = [event("X", 10, "negative", dur=-5), event("X", 20, "after", dur=5)]
+    imported = import_trace(json.dumps(events).encode())
+    rows = [(row["dur"], row["depth"]) for row in rows_of(imported, "slice")]
+    assert rows == [(-5000, 0), (5000, 0)]
+    packets, outcome = converted(events)
+    found = {row["name"]: row["dur"] for row in rows_of(import_trace(packets), "slice")}
+    assert found == {"negative": 0, "after": 5000}
+    assert outcome.left_out == {"negative durations of slices": 1}
+
+
+def test_arguments_that_nest_too_deeply_are_counted() -> None:
+    deep: Any = 1
+    for _ in range(70):
+        deep = [deep]
+    json_text = json.dumps([event("X", 1, "deep", dur=1, args={"x": deep, "y": 1})]).encode()
+    importer = import_trace(json_text)
+    assert statistics(importer)["stretto_undecodable_arguments"] == 1
+    assert "args.y" in [row["key"] for row in rows_of(importer, "__intrinsic_args")]
 
 
 def test_losses_are_counted() -> None:

@@ -159,7 +159,46 @@ def test_file_of_an_archive_that_is_no_trace_is_named() -> None:
 
 def test_damaged_archive_is_refused() -> None:
     with pytest.raises(DecodeError, match="zip archive can't be read"):
-        unpacked(zipped("a")[:100])
+        unpacked(zipped("a")[:20])
+
+
+class Stream(io.BytesIO):
+    """A file that can't seek: the sizes of an archive's files follow their data."""
+
+    def seekable(self) -> bool:
+        return False
+
+    def seek(self, *_: int) -> int:
+        raise io.UnsupportedOperation
+
+    def tell(self) -> int:
+        raise io.UnsupportedOperation
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+@pytest.mark.parametrize("target", [io.BytesIO, Stream], ids=["sizes first", "sizes follow"])
+def test_zip_archive_that_is_cut_off_is_read_up_to_its_end(
+    method: int, target: type[io.BytesIO]
+) -> None:
+    file = target()
+    with zipfile.ZipFile(file, "w", method) as archive:
+        archive.writestr("one", json_of("one"))
+        archive.writestr("two", JSON)
+    data = file.getvalue()
+    if method == zipfile.ZIP_STORED and target is Stream:
+        data = data[data.index(b"PK\x03\x04", 4) :]  # Where the first file ends isn't known.
+    importer = import_trace(data[: len(data) - 2000])
+    names = {row[5] for row in importer.rows("slice")[1]}
+    assert len(importer.rows("slice")[1]) > 1000
+    assert ("one" in names) == (method == zipfile.ZIP_DEFLATED or target is not Stream)
+    assert statistics(importer)["stretto_cut_off"] == 1
+
+
+def test_zip_archive_without_its_directory_has_all_files() -> None:
+    data = archive_of({"one": json_of("one"), "two": json_of("two")}, "zip")
+    importer = import_trace(data[: data.index(b"PK\x01\x02")])
+    assert [row[5] for row in importer.rows("slice")[1]] == ["one", "two"]
+    assert statistics(importer)["stretto_cut_off"] == 1
 
 
 def test_gzip_file_that_is_cut_off_is_read_up_to_its_end(tmp_path: Path) -> None:

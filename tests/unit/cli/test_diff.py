@@ -51,6 +51,26 @@ def test_only_the_function_that_is_slower_changes(
     assert (rows["handler"]["is_noise"], rows["request"]["change"]) == (False, 0)
 
 
+def test_caller_that_changes_by_what_is_inside_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before, after = save(tmp_path / "a", steady(10_000)), save(tmp_path / "b", steady(13_000))
+    assert main(["diff", before, after]) == 0
+    table = capsys.readouterr().out.partition("Changed by the slices inside:")[2]
+    lines = [line.split() for line in table.strip().splitlines()]
+    assert [line[-2] for line in lines if line[-1] == "test.diff"] == ["request"]
+    assert lines[2][0] == "+25.0%"
+    row = diff(capsys, before, after)["request"]
+    assert (row["total_before"], row["total_after"]) == (20 * 12_002, 20 * 15_002)
+
+
+def test_caller_is_not_named_for_noise(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = save(tmp_path / "a", [10_000, 30_000] * 10)
+    after = save(tmp_path / "b", [11_000, 33_000] * 10)
+    assert main(["diff", before, after]) == 0
+    assert "Changed by the slices inside" not in capsys.readouterr().out
+
+
 def test_cpu_time_is_compared_if_asked_for(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

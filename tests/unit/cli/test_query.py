@@ -66,6 +66,7 @@ def test_options_may_be_between_trace_and_sql(
 
 def test_csv_has_a_header_and_quotes() -> None:
     assert as_csv(["a", "b"], [(1, 'x,"y"'), (None, "")]) == 'a,b\n1,"x,""y"""\n,\n'
+    assert as_csv(["a"], [(b"\xab\0",)]) == "a\nab00\n"
 
 
 def test_table_shows_long_and_unprintable_text_on_one_line() -> None:
