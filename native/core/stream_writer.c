@@ -169,6 +169,24 @@ void st_heap_stream_copy(const struct st_heap_stream* heap,
   }
 }
 
+const uint8_t* st_heap_stream_join(struct st_heap_stream* heap,
+                                   struct st_stream_writer* w) {
+  if (heap->first && !heap->first->next)
+    return heap->first->bytes;
+  size_t size = st_heap_stream_size(heap, w);
+  struct st_heap_stream joined = {0};
+  struct st_heap_slice* slice = st_heap_stream_add(&joined, size);
+  if (!slice)
+    return NULL;
+  st_heap_stream_copy(heap, w, slice->bytes);
+  st_heap_stream_free(heap);
+  *heap = joined;
+  w->begin = slice->bytes;
+  w->cur = w->end = slice->bytes + size;
+  w->written_before = 0;
+  return slice->bytes;
+}
+
 void st_heap_stream_free(struct st_heap_stream* heap) {
   free_slices(heap->first);
   heap->first = heap->last = NULL;

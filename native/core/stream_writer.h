@@ -123,4 +123,9 @@ size_t st_heap_stream_size(const struct st_heap_stream* heap,
 /* Copies the bytes of all slices of a heap stream, in order, to `out`. */
 void st_heap_stream_copy(const struct st_heap_stream* heap,
                          const struct st_stream_writer* w, uint8_t* out);
+/* Returns the bytes of all slices, in order.  If there are several, they are
+ * moved to one, in which the next stream begins.  Nothing can be appended until
+ * then.  Returns NULL when out of memory. */
+const uint8_t* st_heap_stream_join(struct st_heap_stream* heap,
+                                   struct st_stream_writer* w);
 void st_heap_stream_free(struct st_heap_stream* heap);

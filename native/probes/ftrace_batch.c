@@ -9,7 +9,9 @@
 
 bool st_ftrace_batch_init(struct st_ftrace_batch* b, size_t page_size) {
   *b = (struct st_ftrace_batch){.page_size = page_size};
-  b->pages = malloc(page_size * ST_FTRACE_BATCH_PAGES);
+  b->max = (uint32_t)(ST_FTRACE_BATCH_BYTES / page_size);
+  b->max += !b->max;
+  b->pages = malloc(page_size * b->max);
   return b->pages;
 }
 
@@ -32,7 +34,7 @@ static bool is_half_full(const uint8_t* page, size_t size) {
 
 bool st_ftrace_batch_read(struct st_ftrace_batch* b, int fd) {
   b->count = b->error = 0;
-  while (b->count < ST_FTRACE_BATCH_PAGES) {
+  while (b->count < b->max) {
     uint8_t* page = b->pages + b->count * b->page_size;
     ssize_t n = read(fd, page, b->page_size);
     if (n <= 0) {

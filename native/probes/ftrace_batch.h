@@ -5,11 +5,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { ST_FTRACE_BATCH_PAGES = 32 };
+enum { ST_FTRACE_BATCH_BYTES = 128 << 10 };
 
 struct st_ftrace_batch {
   size_t page_size;
-  uint8_t* pages; /* Memory for ST_FTRACE_BATCH_PAGES pages. */
+  /* Memory for `max` pages: ST_FTRACE_BATCH_BYTES, or one page. */
+  uint8_t* pages;
+  uint32_t max;
   uint32_t count; /* The pages that were read last. */
   /* The status of a failed read (ftrace_page.h); else 0. */
   uint8_t error;

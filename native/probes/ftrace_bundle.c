@@ -104,41 +104,75 @@ static inline uint8_t* put_number(uint8_t* p, uint64_t value) {
   return p + size;
 }
 
-static int64_t read_field(const struct st_ftrace_field* f,
-                          const struct st_ftrace_record* r) {
-  return st_ftrace_signed(r->data + f->offset, f->size);
+/* Writes a number that is nearly always below 128.  Writes up to 10 bytes. */
+static inline uint8_t* put_small(uint8_t* p, uint64_t value) {
+  if (value >= 0x80)
+    return st_put_varint(p, value);
+  *p = (uint8_t)value;
+  return p + 1;
 }
 
-/* Adds a row to the columns from `first` on: the time, three numbers, and the
- * name.  Returns false if the record is too short. */
-static inline bool add_row(struct st_ftrace_bundle* b,
-                           const struct st_ftrace_event* event,
-                           const struct st_ftrace_record* r,
-                           enum st_compact_column first, uint64_t* time) {
-  const struct st_ftrace_field* f = event->fields;
+/* Reads a signed number without a branch for its size: it is at the end of 8
+ * bytes.  These may begin before the record, in the headers of record and page. */
+static inline uint64_t read_number(const struct st_ftrace_field* f,
+                                   const struct st_ftrace_record* r) {
+  int64_t value;
+  memcpy(&value, r->data + f->offset + f->size - sizeof value, sizeof value);
+  return (uint64_t)(value >> (64 - 8 * f->size));
+}
+
+static inline bool has_fields(const struct st_ftrace_field* f,
+                              const struct st_ftrace_record* r) {
+  size_t end = 0;
   for (int i = 0; i < 4; i++) {
-    if ((size_t)f[i].offset + f[i].size > r->size)
-      return false;
+    size_t field_end = (size_t)f[i].offset + f[i].size;
+    end = field_end > end ? field_end : end;
   }
-  uint8_t** at = &b->at[first];
-  at[0] = put_number(at[0], r->time - *time);
-  *time = r->time;
-  for (int i = 0; i < 3; i++)
-    at[i + 1] = put_number(at[i + 1], (uint64_t)read_field(&f[i], r));
-  at[4] = put_number(at[4], name_index(b, (const char*)r->data + f[3].offset));
+  return end <= r->size;
+}
+
+static inline uint64_t time_since(uint64_t* last, uint64_t time) {
+  uint64_t passed = time - *last;
+  *last = time;
+  return passed;
+}
+
+static bool add_switch(struct st_ftrace_bundle* b,
+                       const struct st_ftrace_event* event,
+                       const struct st_ftrace_record* r) {
+  const struct st_ftrace_field* f = event->fields;
+  if (!has_fields(f, r))
+    return false;
+  uint8_t** at = &b->at[ST_SWITCH_TIMESTAMP];
+  at[0] = put_number(at[0], time_since(&b->switch_time, r->time));
+  at[1] = put_small(at[1], read_number(&f[0], r));
+  at[2] = put_number(at[2], read_number(&f[1], r));
+  at[3] = put_small(at[3], read_number(&f[2], r));
+  at[4] = put_small(at[4], name_index(b, (const char*)r->data + f[3].offset));
+  return true;
+}
+
+static bool add_waking(struct st_ftrace_bundle* b,
+                       const struct st_ftrace_event* event,
+                       const struct st_ftrace_record* r) {
+  const struct st_ftrace_field* f = event->fields;
+  if (!has_fields(f, r))
+    return false;
+  uint8_t** at = &b->at[ST_WAKING_TIMESTAMP];
+  at[0] = put_number(at[0], time_since(&b->waking_time, r->time));
+  at[1] = put_number(at[1], read_number(&f[0], r));
+  at[2] = put_small(at[2], read_number(&f[1], r));
+  at[3] = put_small(at[3], read_number(&f[2], r));
+  at[4] = put_small(at[4], name_index(b, (const char*)r->data + f[3].offset));
+  at[5] = put_small(at[5], r->data[FLAGS_OFFSET]);
   return true;
 }
 
 static bool add_compact(struct st_ftrace_bundle* b,
                         const struct st_ftrace_event* event,
                         const struct st_ftrace_record* r) {
-  if (event->form == ST_FTRACE_COMPACT_SWITCH)
-    return add_row(b, event, r, ST_SWITCH_TIMESTAMP, &b->switch_time);
-  if (!add_row(b, event, r, ST_WAKING_TIMESTAMP, &b->waking_time))
-    return false;
-  b->at[ST_WAKING_FLAGS] =
-      put_number(b->at[ST_WAKING_FLAGS], r->data[FLAGS_OFFSET]);
-  return true;
+  return event->form == ST_FTRACE_COMPACT_SWITCH ? add_switch(b, event, r)
+                                                 : add_waking(b, event, r);
 }
 
 /* Makes room in each column for the rows of one page.  The record of a row has

@@ -86,11 +86,19 @@ static void batch_ends_at_a_page_that_is_not_half_full(void) {
 
 static void batch_has_a_limited_number_of_pages(void) {
   start();
-  for (int i = 0; i < ST_FTRACE_BATCH_PAGES + 1; i++)
+  uint32_t pages = ST_FTRACE_BATCH_BYTES / TEST_PAGE;
+  for (uint32_t i = 0; i < pages + 1; i++)
     add_page(100, 0, true);
   CHECK(read_all());
-  CHECK_EQ(reader->batch.count, ST_FTRACE_BATCH_PAGES);
+  CHECK_EQ(reader->batch.count, pages);
   finish();
+}
+
+static void batch_has_at_least_one_page(void) {
+  struct st_ftrace_reader* r =
+      st_ftrace_reader_new(kTestTable, 2 * ST_FTRACE_BATCH_BYTES, 1);
+  CHECK_EQ(r->batch.max, 1);
+  st_ftrace_reader_free(r);
 }
 
 static void empty_buffer_has_no_bundle(void) {
@@ -118,6 +126,7 @@ int main(void) {
   RUN(bundle_ends_before_a_loss);
   RUN(batch_ends_at_a_page_that_is_not_half_full);
   RUN(batch_has_a_limited_number_of_pages);
+  RUN(batch_has_at_least_one_page);
   RUN(empty_buffer_has_no_bundle);
   RUN(failed_reads_are_errors_in_a_bundle);
   return 0;

@@ -100,6 +100,23 @@ static void test_fixed_array_is_filled_and_overflow_is_counted(void) {
   CHECK_EQ(w.overflowed, 1);
 }
 
+static void test_slices_of_a_heap_stream_are_joined(void) {
+  enum { TOTAL = 1000 };
+  uint8_t data[TOTAL];
+  fill(data, sizeof data);
+  struct st_heap_stream heap = {0};
+  struct st_stream_writer w;
+  for (size_t size = 0; size <= TOTAL; size += TOTAL / 4) {
+    st_stream_reset_heap(&w, &heap, 16);
+    st_stream_write(&w, data, size);
+    const uint8_t* joined = st_heap_stream_join(&heap, &w);
+    CHECK(joined && memcmp(joined, data, size) == 0);
+    CHECK(heap.first == heap.last);
+    CHECK_EQ(st_heap_stream_size(&heap, &w), size);
+  }
+  st_heap_stream_free(&heap);
+}
+
 static void test_heap_stream_grows_and_is_copied_in_order(void) {
   enum { TOTAL = 700001 };
   static uint8_t data[TOTAL], copy[TOTAL];
@@ -180,6 +197,7 @@ int main(void) {
   RUN(test_reserved_bytes_are_contiguous);
   RUN(test_bytes_without_room_are_counted);
   RUN(test_fixed_array_is_filled_and_overflow_is_counted);
+  RUN(test_slices_of_a_heap_stream_are_joined);
   RUN(test_heap_stream_grows_and_is_copied_in_order);
   RUN(test_open_size_fields_are_redirected_at_the_end_of_a_buffer);
   RUN(test_stream_ends_at_the_maximal_size);

@@ -1281,16 +1281,24 @@ class FtraceReader:
         cpu_count: int,
         print_rules: tuple[tuple[bytes | None, bytes, bool], ...] = (),
     ) -> Self: ...
-    def read(self, fd: int, cpu: int, /) -> tuple[list[tuple[bytes, tuple[int, ...]]], bool]:
-        """Read a batch of pages of a CPU.
+    def drain(
+        self,
+        writer: TraceWriter,
+        pipes: tuple[tuple[int, int], ...],
+        batches: int,
+        clock: bytes,
+        names: Callable[[tuple[int, ...]], bytes] | None,
+        /,
+    ) -> None:
+        """Write what CPUs have recorded, as packets with FtraceEventBundles.
 
         Args:
-            fd: The file `trace_pipe_raw` of the CPU.
-            cpu: The number of the CPU.
-
-        Returns:
-            Encoded FtraceEventBundles, each with the addresses of the kernel that its events
-            refer to by numbers (that of number 1 first); whether the CPU may have more pages.
+            writer: Writes the packets.
+            pipes: The number of each CPU, and its file `trace_pipe_raw`.
+            batches: The most batches of 128 KiB that are read for a CPU.
+            clock: Encoded fields at the end of each bundle.
+            names: Called for bundles whose events refer to addresses of the kernel by numbers,
+                with the addresses (that of number 1 first). Returns encoded fields of the packet.
 
         Raises:
             ValueError: There is no such CPU.

@@ -18,7 +18,6 @@ FILES = {
     "buffer_percent": "50\n",
     "trace_clock": "[local] global boot mono_raw\n",
     "buffer_size_kb": "7 (expanded: 1408)\n",
-    "buffer_subbuf_size_kb": "4\n",
     "tracing_on": "1\n",
     "tracing_cpumask": "3\n",
     "set_event": "",

@@ -90,19 +90,24 @@ static void leave(struct trace_writer* self) {
     close_writer(self);
 }
 
-static PyObject* writer_write(PyObject* object, PyObject* packet) {
+bool st_bind_trace_writer_append(PyObject* object,
+                                 const struct st_iovec* pieces, size_t count) {
   struct trace_writer* self = (struct trace_writer*)object;
+  if (!enter(self)) {
+    self->refused++;
+    return false;
+  }
+  bool written = st_trace_writer_append(&self->writer, pieces, count);
+  leave(self);
+  return written;
+}
+
+static PyObject* writer_write(PyObject* object, PyObject* packet) {
   Py_buffer bytes;
   if (!st_bind_bytes(packet, "packet", &bytes))
     return NULL;
-  bool written = false;
-  if (enter(self)) {
-    struct st_iovec piece = {bytes.buf, (size_t)bytes.len};
-    written = st_trace_writer_append(&self->writer, &piece, 1);
-    leave(self);
-  } else {
-    self->refused++;
-  }
+  struct st_iovec piece = {bytes.buf, (size_t)bytes.len};
+  bool written = st_bind_trace_writer_append(object, &piece, 1);
   PyBuffer_Release(&bytes);
   return PyBool_FromLong(written);
 }

@@ -13,6 +13,11 @@
 struct st_trace_writer* st_bind_trace_writer(PyObject* object);
 bool st_bind_is_trace_writer(PyObject* object);
 
+/* Appends a packet in pieces; may stall.  The packet is counted as dropped if the
+ * writer is closed or busy. */
+bool st_bind_trace_writer_append(PyObject* object,
+                                 const struct st_iovec* pieces, size_t count);
+
 /* Begin or end a packet whose size is not known in advance.  Between the two
  * calls the writer is busy and drops other packets.  Begin returns NULL,
  * without an exception, if the writer is closed or already busy.  Both calls

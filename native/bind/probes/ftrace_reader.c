@@ -1,23 +1,25 @@
 /* FtraceReader: reads kernel events from trace_pipe_raw, and encodes them.
  *
  *   reader = FtraceReader(events, page_size, cpu_count, print_rules)
- *   bundles, more = reader.read(fd, cpu)     encoded FtraceEventBundles, each
- *                                            with the addresses in it; whether
- *                                            more pages may be there
+ *   reader.drain(writer, pipes, batches, clock, names)
+ *                                            writes what the CPUs have recorded
  *   reader.errors()                          FtraceParseStatus errors so far
  *
  * An event is a tuple (id, number, form, fields, descriptor, prefix), a field a
  * tuple (number, offset, size, kind, label); probes/ftrace_event.h has the forms
  * and kinds.  A rule of the print filter is
  * a tuple (type or None, prefix, allow).
- * The GIL is released while pages are read and converted.
+ * The GIL is released while pages are read and converted.  A bundle is converted
+ * in memory of the reader, since its size must be known before it is written.
  */
 #include "probes/ftrace_reader.h"
 
 #include "bind/common/arguments.h"
 #include "bind/common/errors.h"
 #include "bind/common/types.h"
+#include "bind/data_path/trace_writer.h"
 #include "bind/probes/message_bytes.h"
+#include "core/fields.h"
 
 enum { MAX_PAGE_SIZE = 1 << 16, MAX_CPUS = 1 << 14, MAX_ID = UINT16_MAX };
 
@@ -191,47 +193,111 @@ static PyObject* addresses_of(const struct st_ftrace_bundle* bundle) {
   return tuple;
 }
 
-static bool append_bundle(struct ftrace_reader* self, PyObject* list) {
-  PyObject* bytes = message_bytes_take(&self->message);
-  PyObject* addresses = bytes ? addresses_of(&self->reader->bundle) : NULL;
-  PyObject* row = addresses ? PyTuple_Pack(2, bytes, addresses) : NULL;
-  bool done = row && PyList_Append(list, row) == 0;
-  Py_XDECREF(bytes);
+/* Where a call of drain() writes to. */
+struct drain {
+  PyObject* writer;
+  struct st_iovec clock;
+  PyObject* names;
+};
+
+/* Returns the names of the addresses in the bundle: encoded fields of a packet.
+ * Returns NULL with an exception set on failure. */
+static PyObject* names_of(const struct ftrace_reader* self,
+                          const struct drain* to) {
+  const struct st_ftrace_bundle* bundle = &self->reader->bundle;
+  if (to->names == Py_None || !bundle->addresses.entries.size)
+    return PyBytes_FromStringAndSize(NULL, 0);
+  PyObject* addresses = addresses_of(bundle);
+  PyObject* names =
+      addresses ? PyObject_CallOneArg(to->names, addresses) : NULL;
   Py_XDECREF(addresses);
-  Py_XDECREF(row);
+  if (!names || PyBytes_Check(names))
+    return names;
+  Py_DECREF(names);
+  PyErr_SetString(PyExc_TypeError, "names must return bytes");
+  return NULL;
+}
+
+/* Writes the bundle as a packet.  Its message ends with the clock's fields. */
+static bool write_bundle(struct ftrace_reader* self, const struct drain* to) {
+  size_t size;
+  const uint8_t* bytes = message_bytes_view(&self->message, &size);
+  PyObject* names = bytes ? names_of(self, to) : NULL;
+  if (!names)
+    return false;
+  uint8_t head[ST_MAX_TAG + ST_MAX_VARINT];
+  uint8_t* p = st_put_varint(
+      head, st_tag(ST_FIELD_TRACE_PACKET_FTRACE_EVENTS, ST_WIRE_DELIMITED));
+  p = st_put_varint(p, size + to->clock.size);
+  struct st_iovec pieces[] = {
+      {head, (size_t)(p - head)},
+      {bytes, size},
+      to->clock,
+      {PyBytes_AS_STRING(names), (size_t)PyBytes_GET_SIZE(names)}};
+  st_bind_trace_writer_append(to->writer, pieces, 4);
+  Py_DECREF(names);
+  return true;
+}
+
+/* Writes what a CPU has recorded, at most `batches`.  Returns false with an
+ * exception set on failure. */
+static bool drain_cpu(struct ftrace_reader* self, const struct drain* to,
+                      int fd, uint32_t cpu, int64_t batches) {
+  bool more = true;
+  while (more && batches-- > 0) {
+    int next = fd;
+    while (next_bundle(self, next, cpu, &more)) {
+      if (!write_bundle(self, to))
+        return false;
+      next = -1;
+    }
+  }
+  return true;
+}
+
+static bool drain_pipe(struct ftrace_reader* self, const struct drain* to,
+                       PyObject* row, int64_t batches) {
+  int fd;
+  unsigned cpu;
+  if (!st_bind_is_row(row) || !PyArg_ParseTuple(row, "Ii", &cpu, &fd))
+    return false;
+  if (fd >= 0 && cpu < self->reader->cpu_count)
+    return drain_cpu(self, to, fd, cpu, batches);
+  PyErr_Format(PyExc_ValueError,
+               "cpu must be below cpu_count, and fd not negative: cpu is %u, "
+               "fd is %d",
+               cpu, fd);
+  return false;
+}
+
+static bool drain_all(struct ftrace_reader* self, const struct drain* to,
+                      PyObject* pipes, int64_t batches) {
+  bool done = true;
+  for (Py_ssize_t i = 0; done && i < PyTuple_GET_SIZE(pipes); i++)
+    done = drain_pipe(self, to, PyTuple_GET_ITEM(pipes, i), batches);
   return done;
 }
 
-static PyObject* ftrace_reader_read(PyObject* object, PyObject* args) {
+static PyObject* ftrace_reader_drain(PyObject* object, PyObject* args) {
   struct ftrace_reader* self = (struct ftrace_reader*)object;
-  int fd;
-  unsigned cpu;
-  if (!PyArg_ParseTuple(args, "iI:read", &fd, &cpu))
+  struct drain to;
+  PyObject* pipes;
+  const char* clock;
+  Py_ssize_t clock_size;
+  long long batches;
+  if (!PyArg_ParseTuple(args, "OO!Ly#O:drain", &to.writer, &PyTuple_Type,
+                        &pipes, &batches, &clock, &clock_size, &to.names) ||
+      !st_bind_trace_writer(to.writer))
     return NULL;
-  if (fd < 0 || cpu >= self->reader->cpu_count)
-    return PyErr_Format(PyExc_ValueError,
-                        "cpu must be below cpu_count, and fd not negative: "
-                        "cpu is %u, fd is %d",
-                        cpu, fd);
   if (self->is_busy) {
     set_protocol_error("another thread uses this FtraceReader");
     return NULL;
   }
-  PyObject* list = PyList_New(0);
-  if (!list)
-    return NULL;
-  bool more = false, done = true;
+  to.clock = (struct st_iovec){clock, (size_t)clock_size};
   self->is_busy = true;
-  while (done && next_bundle(self, fd, cpu, &more)) {
-    done = append_bundle(self, list);
-    fd = -1;
-  }
+  bool done = drain_all(self, &to, pipes, batches);
   self->is_busy = false;
-  if (!done) {
-    Py_DECREF(list);
-    return NULL;
-  }
-  return Py_BuildValue("NO", list, more ? Py_True : Py_False);
+  return done ? Py_NewRef(Py_None) : NULL;
 }
 
 static PyObject* ftrace_reader_errors(PyObject* object,
@@ -248,7 +314,7 @@ static PyObject* ftrace_reader_errors(PyObject* object,
 }
 
 static PyMethodDef kMethods[] = {
-    {"read", ftrace_reader_read, METH_VARARGS, NULL},
+    {"drain", ftrace_reader_drain, METH_VARARGS, NULL},
     {"errors", ftrace_reader_errors, METH_NOARGS, NULL},
     {0},
 };

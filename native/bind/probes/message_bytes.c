@@ -19,6 +19,16 @@ PyObject* message_bytes_take(struct message_bytes* m) {
   return bytes;
 }
 
+const uint8_t* message_bytes_view(struct message_bytes* m, size_t* size) {
+  st_message_finalize(&m->root);
+  *size = st_heap_stream_size(&m->heap, &m->stream);
+  const uint8_t* bytes =
+      m->stream.overflowed ? NULL : st_heap_stream_join(&m->heap, &m->stream);
+  if (!bytes)
+    PyErr_NoMemory();
+  return bytes;
+}
+
 void message_bytes_free(struct message_bytes* m) {
   st_heap_stream_free(&m->heap);
 }

@@ -22,4 +22,7 @@ struct message_bytes {
 void message_bytes_begin(struct message_bytes* m);
 /* Ends the message.  Returns NULL with an exception set on failure. */
 PyObject* message_bytes_take(struct message_bytes* m);
+/* Ends the message, and returns its bytes, which stay until the next one begins.
+ * Returns NULL with an exception set on failure. */
+const uint8_t* message_bytes_view(struct message_bytes* m, size_t* size);
 void message_bytes_free(struct message_bytes* m);

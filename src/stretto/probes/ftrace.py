@@ -23,7 +23,6 @@ from stretto.probes.probe import Probe
 from stretto.probes.tracefs import Tracefs, TracefsError
 from stretto.protos.config import FtraceConfig
 from stretto.protos.trace import FtraceCpuStats, FtraceStats, TracePacket
-from stretto.protozero.wire import bytes_field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,9 +33,9 @@ if TYPE_CHECKING:
     from stretto.probes.poll import Poll
     from stretto.probes.tracefs import Instance
 
-FTRACE_EVENTS = TracePacket.LAYOUT.by_name["ftrace_events"].number
 DRAIN_PERIOD_MS = 100
 MAX_DRAIN_PERIOD_MS = 60_000
+BATCH_KB = 128
 MAX_BATCHES = 8
 """The most batches of pages that a tick reads for a CPU; the next tick reads the rest."""
 LARGE_MACHINE_KB = 7 << 20
@@ -106,11 +105,10 @@ class Ftrace(Probe):
         """Write all recorded events, and the statistics of the start and of now."""
         if self.instance is None or self._poll is None:
             return
-        for cpu in self._pipes:
-            self._read(cpu, self._batches_per_buffer)
+        self._read(self._all_pipes, self._batches_per_buffer)
         last = self._stats(self.instance, FtraceStats.END_OF_TRACE)
         last.ftrace_parse_errors = self._reader.errors()
-        self.write(TracePacket(ftrace_stats=self._first_stats))
+        self.write(self._first_packet)
         self.write(TracePacket(ftrace_stats=last))
 
     # --- set-up
@@ -122,6 +120,7 @@ class Ftrace(Probe):
         first.unknown_ftrace_events = setup.unknown
         first.failed_ftrace_events = setup.failed
         self._report(setup.problems)
+        self._cpus = instance.cpus()
         first.cpu_stats = self._stats(instance, FtraceStats.START_OF_TRACE).cpu_stats
         self._open(instance, setup)
         instance.change("tracing_on", "1")
@@ -152,7 +151,7 @@ class Ftrace(Probe):
         return asked or default
 
     def _open(self, instance: Instance, setup: Setup) -> None:
-        cpus = instance.cpus()
+        cpus = self._cpus
         size_kb = instance.read("buffer_subbuf_size_kb").strip()
         page = int(size_kb) * 1024 if size_kb.isdigit() else os.sysconf("SC_PAGE_SIZE")
         rows, rules = tuple(setup.table.rows), setup.print_rules
@@ -162,7 +161,8 @@ class Ftrace(Probe):
                 self._pipes[cpu] = instance.open_pipe(cpu)
         except (OSError, ValueError) as error:
             raise TracefsError(f"can't read the ring buffers: {error}") from None
-        self._batches_per_buffer = max(1, self._buffer_kb() * 1024 // page // 32) + 1
+        self._all_pipes = tuple(self._pipes.items())
+        self._batches_per_buffer = self._buffer_kb() // BATCH_KB + 1
         self._clock = ClockReader(instance, self.machine.now_ns)
         if self._options.preserve_ftrace_buffer:
             self._first_stats.preserve_ftrace_buffer = True
@@ -171,36 +171,31 @@ class Ftrace(Probe):
     def _begin(self) -> None:
         period = self._options.drain_period_ms
         period = period if 1 <= period <= MAX_DRAIN_PERIOD_MS else DRAIN_PERIOD_MS
+        # Encoded once: each flush writes it.
+        self._first_packet = TracePacket(
+            timestamp=self.machine.now_ns(), ftrace_stats=self._first_stats
+        ).encode()
         self._poll = self.poll({"drain": period}, self._drain)
         if self._options.drain_buffer_percent and _can_wait_for_buffers():
-            for cpu, fd in self._pipes.items():
-                self.machine.runner.watch(fd, partial(self._read_full, cpu))
+            for pipe in self._all_pipes:
+                self.machine.runner.watch(pipe[1], partial(self._read_full, pipe))
 
     # --- recording
 
     def _drain(self, _due: Iterable[str]) -> None:
-        for cpu in self._pipes:
-            self._read(cpu, MAX_BATCHES)
+        self._read(self._all_pipes, MAX_BATCHES)
 
-    def _read_full(self, cpu: int) -> None:
+    def _read_full(self, pipe: tuple[int, int]) -> None:
         """Read a buffer that is as full as `drain_buffer_percent` says."""
-        self.machine.observed(self.name, lambda: self._read(cpu, self._batches_per_buffer))
+        self.machine.observed(self.name, lambda: self._read((pipe,), self._batches_per_buffer))
 
-    def _read(self, cpu: int, batches: int) -> None:
-        clock = self._clock.fields()
-        for _ in range(batches):
-            bundles, more = self._reader.read(self._pipes[cpu], cpu)
-            for bundle, addresses in bundles:
-                packet = bytes_field(FTRACE_EVENTS, bundle + clock)
-                if addresses and self._names is not None:
-                    packet += self._names.interned(addresses)
-                self.write(packet)
-            if not more:
-                return
+    def _read(self, pipes: tuple[tuple[int, int], ...], batches: int) -> None:
+        names = self._names.interned if self._names is not None else None
+        self._reader.drain(self.writer(), pipes, batches, self._clock.fields(), names)
 
     def _stats(self, instance: Instance, phase: int) -> FtraceStats:
         stats = FtraceStats(phase=phase)
-        for cpu in instance.cpus():
+        for cpu in self._cpus:
             found = instance.cpu_stats(cpu)
             row = FtraceCpuStats(cpu=cpu)
             for name, field in COUNTS.items():

@@ -40,6 +40,12 @@ THROTTLE = (
     "hist:keys=mm_id,member:bucket=size/0x80000"
     ":onchange($bucket).rss_stat_throttled(mm_id,curr,member,size)"
 )
+PAGE_KB = 16
+"""The size of the buffers' pages, if there are MANY_PAGES: large ones are read with fewer calls.
+
+Linux before 6.8, and the top folder, keep their pages of 4 KiB.
+"""
+MANY_PAGES = 64
 _OPTION = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -118,6 +124,8 @@ class Setup:
         instance.change("tracing_on", "0")
         instance.write("trace", "")
         ftrace_clock.choose(instance, raw=bool(self._options.use_monotonic_raw_clock))
+        if instance.private and buffer_kb >= MANY_PAGES * PAGE_KB:
+            instance.write("buffer_subbuf_size_kb", str(PAGE_KB))
         instance.change("buffer_size_kb", str(buffer_kb))
 
     def _restrict(self) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 
+from stretto.probes import files
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -12,7 +14,6 @@ if TYPE_CHECKING:
     from stretto.base.clock import Clock
     from stretto.base.task_runner import TaskRunner
 
-READ_BYTES = 1 << 16
 _DIGITS = re.compile(r"[0-9]{1,9}")
 
 
@@ -55,23 +56,8 @@ class Machine:
         return os.path.join(self._root, path)
 
     def read(self, path: str) -> bytes:
-        """Return the contents of a file; empty if it can't be read.
-
-        A file of /proc has ended when a read returns no bytes, but not when it returns few bytes.
-        """
-        data = b""
-        try:
-            fd = os.open(self.path(path), os.O_RDONLY | os.O_CLOEXEC)
-        except OSError:
-            return data
-        try:
-            while part := os.read(fd, READ_BYTES):
-                data += part
-        except OSError:
-            pass  # The process has ended, or the device refuses to be read.
-        finally:
-            os.close(fd)
-        return data
+        """Return the contents of a file; empty if it can't be read."""
+        return files.read(self.path(path))
 
     def write(self, path: str, data: bytes) -> bool:
         """Write a file of /proc or /sys; return False if that fails."""

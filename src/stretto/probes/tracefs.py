@@ -15,11 +15,12 @@ import os
 import re
 
 from stretto.base.errors import StrettoError
-from stretto.probes import tracefs_journal
+from stretto.probes import files, tracefs_journal
 from stretto.probes.tracefs_journal import Journal
 
 FOLDERS = ("sys/kernel/tracing", "sys/kernel/debug/tracing")
 PREFIX = "stretto-"
+MAX_INSTANCES = 1000
 _STAT = re.compile(r"^([a-z ]+): +([0-9.]+)$", re.M)
 
 
@@ -35,11 +36,7 @@ class Folder:
 
     def read(self, name: str) -> str:
         """Return the contents of a file; empty if it can't be read."""
-        try:
-            with open(os.path.join(self.path, name), encoding="utf-8", errors="replace") as file:
-                return file.read()
-        except OSError:
-            return ""
+        return files.read(os.path.join(self.path, name)).decode(errors="replace")
 
     def write(self, name: str, text: str) -> bool:
         """Replace the contents of a file; return False if the kernel refuses the text."""
@@ -125,19 +122,20 @@ class Tracefs(Folder):
         Raises:
             TracefsError: The user may not make one.
         """
-        number = 0
-        while True:
-            number += 1
+        reason = "all names are taken"
+        for number in range(1, MAX_INSTANCES):
             path = os.path.join(self.path, "instances", f"{PREFIX}{os.getpid()}-{number}")
             try:
                 self._make(path)
                 return Instance(self, path, private=True)
-            except FileExistsError:
-                continue  # Another session of this process uses it.
+            except (FileExistsError, FileNotFoundError, TracefsError):
+                # Another session of this process has it; or another process took it for one that
+                # was left, before it was locked.
+                continue
             except OSError as error:
-                raise TracefsError(
-                    f"can't make an ftrace instance: {error.strerror}; run `stretto probes` as root"
-                ) from None
+                reason = f"{error.strerror}; run `stretto probes` as root"
+                break
+        raise TracefsError(f"can't make an ftrace instance: {reason}")
 
     def instance(self, name: str) -> Instance:
         """Return an instance that the user has made.
@@ -201,7 +199,7 @@ class Instance(Folder):
     def __init__(self, tracefs: Tracefs, path: str, *, private: bool, shared: bool = False) -> None:
         super().__init__(path)
         self._tracefs = tracefs
-        self._private = private
+        self.private = private
         self._changed: dict[str, str] = {}
         self._journal = Journal(tracefs.root, path)
         self._lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -216,7 +214,7 @@ class Instance(Folder):
 
     def change(self, name: str, text: str) -> bool:
         """Write a file, which `close` restores; return False if the kernel refuses the text."""
-        if not self._private and name not in self._changed:
+        if not self.private and name not in self._changed:
             before = _restorable(self.read(name))
             self._journal.add(name, before)
             self._changed[name] = before
@@ -225,7 +223,7 @@ class Instance(Folder):
     def close(self) -> None:
         """Restore what was changed, or remove the private instance, and unlock it."""
         try:
-            if self._private:
+            if self.private:
                 self._tracefs.remove(self.path)
             else:
                 for name, text in reversed(self._changed.items()):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -9,9 +10,10 @@ from typing import Any
 import pytest
 
 from stretto.probes.ftrace import Ftrace
-from stretto.probes.tracefs import Folder
+from stretto.probes.tracefs import Folder, Instance
 from stretto.protos.config import FtraceConfig
 from stretto.protos.trace import FtraceEventBundle, FtraceStats, TracePacket
+from tests.support import fake_tracefs
 from tests.support.fake_tracefs import FakeTracefs, fill, mount, text
 from tests.support.probing import Probing
 
@@ -162,6 +164,35 @@ def test_private_instance_is_set_up_and_removed(root: Path) -> None:
     assert top.read("tracing_on") == "1\n"
     session.source.on_stop()
     assert not instances(root)
+
+
+@pytest.mark.parametrize(("buffer_kb", "page_kb"), [(1024, "16"), (512, "4\n")])
+def test_large_buffers_have_large_pages_where_the_kernel_can(
+    root: Path, monkeypatch: pytest.MonkeyPatch, buffer_kb: int, page_kb: str
+) -> None:
+    monkeypatch.setitem(fake_tracefs.FILES, "buffer_subbuf_size_kb", "4\n")
+    session = probing(root, "sched/*", buffer_size_kb=buffer_kb)
+    (path,) = instances(root)
+    assert (path / "buffer_subbuf_size_kb").read_text() == page_kb
+    session.source.on_stop()
+
+
+def test_instance_that_another_process_takes_is_made_again(root: Path) -> None:
+    """The other process removes what killed processes have left, before this one locks it."""
+    tracefs = FakeTracefs(str(root))
+    first = str(root / f"sys/kernel/tracing/instances/stretto-{os.getpid()}-1")
+    FakeTracefs(str(root))._make(first)
+    other = Instance(tracefs, first, private=True)
+
+    class Taken(FakeTracefs):
+        def _make(self, path: str) -> None:
+            if path != first:
+                super()._make(path)
+
+    made = Taken(str(root)).make_instance()
+    assert made.path.endswith("-2")
+    made.close()
+    other.close()
 
 
 def test_state_of_a_named_instance_is_restored(root: Path) -> None:

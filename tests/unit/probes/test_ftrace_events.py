@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import struct
+from pathlib import Path
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,6 +27,7 @@ from stretto.probes.ftrace_events import (
     Format,
 )
 from tests.support.fake_tracefs import RECORDED
+from tests.support.probing import WrittenPackets
 
 
 def with_field(declaration: str, size: int, *, signed: bool = False) -> str:
@@ -122,4 +127,28 @@ def test_reader_refuses_impossible_events() -> None:
             _native.FtraceReader((row,), 4096, 1)
     reader = _native.FtraceReader((), 4096, 1)
     with pytest.raises(ValueError, match="cpu is 1"):
-        reader.read(0, 1)
+        reader.drain(WrittenPackets().writer, ((1, 0),), 1, b"", None)
+
+
+def test_reader_refuses_names_that_are_not_bytes(tmp_path: Path) -> None:
+    """The event has one field, an address of the kernel."""
+    event = (5, 1, 1, ((1, 8, 8, ADDRESS, None),), None, None)
+    record = struct.pack("<IHBBiQ", 4, 5, 0, 0, 7, 0xFFFF_8000_0000_1000)
+    page = struct.pack("<QQ", 100, len(record)) + record
+    (tmp_path / "pages").write_bytes(page.ljust(4096, b"\0"))
+    reader = _native.FtraceReader((event,), 4096, 1)
+    written = WrittenPackets()
+
+    def drain(names: Any) -> None:
+        with (tmp_path / "pages").open() as file:
+            reader.drain(written.writer, ((0, file.fileno()),), 1, b"", names)
+
+    with pytest.raises(TypeError, match="names must return bytes"):
+        drain(lambda _: 3)
+    with pytest.raises(AttributeError, match="missing"):
+        drain(lambda addresses: addresses.missing)
+    drain(lambda _: b"\x40\x07")
+    (packet,) = written.take()
+    assert packet.timestamp == 7
+    assert packet.ftrace_events is not None
+    assert packet.ftrace_events.cpu == 0
