@@ -76,7 +76,7 @@ where s.name glob $slice group by child.name order by total desc, child.name""",
         "the outermost slices of other threads while a slice ran, by time",
         # What a task does is on its thread, too: its lane, which has no thread, isn't counted then.
         f"""
-include perfetto module slices._covered;
+include perfetto module slices._covered_by_others;
 with {_LASTING},
 asked as (
     select coalesce(k.utid, -1) as key, s.name, s.ts, s.lasted as dur

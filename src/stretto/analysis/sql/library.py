@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
 _SUFFIX = ".sql"
+_FOR_DUCKDB = ".duckdb"
+"""Ends the name of a module that DuckDB has in place of the one without it."""
 _CREATED = re.compile(
     r"^create\s+(?:or\s+replace\s+)?perfetto\s+(?:table|view|function|macro)\s+(\w+)",
     re.IGNORECASE | re.MULTILINE,
@@ -41,7 +43,9 @@ def _own() -> dict[str, str]:
 @cache
 def _defining() -> dict[str, str]:
     return {
-        name.lower(): module for module, text in _own().items() for name in _CREATED.findall(text)
+        name.lower(): module.removesuffix(_FOR_DUCKDB)
+        for module, text in _own().items()
+        for name in _CREATED.findall(text)
     }
 
 
@@ -52,10 +56,17 @@ def inclusion_of(name: str) -> str:
 
 
 class Library:
-    """The modules that a session can include, and those that it has included."""
+    """The modules that a session can include, and those that it has included.
 
-    def __init__(self) -> None:
-        self._texts = dict(_own())
+    Args:
+        for_duckdb: Whether they are for DuckDB, for which some have another text.
+    """
+
+    def __init__(self, *, for_duckdb: bool = False) -> None:
+        own = _own()
+        self._texts = {name: text for name, text in own.items() if not name.endswith(_FOR_DUCKDB)}
+        if for_duckdb:
+            self._texts |= {name: own.get(name + _FOR_DUCKDB, own[name]) for name in self._texts}
         self._included: set[str] = set()
 
     def add(self, texts: Mapping[str, str]) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from stretto.analysis.sql.trees import call_name
+
 
 def as_select(tree: exp.Expr) -> exp.Expr:
     """Return a statement that consists of VALUES as a select; other statements as they are."""
@@ -25,6 +27,18 @@ def name_values(tree: exp.Expr) -> None:
         name = alias.this if alias is not None and alias.this else exp.to_identifier("_values")
         columns = [exp.to_identifier(f"column{n}") for n in range(1, number + 1)]
         values.set("alias", exp.TableAlias(this=name, columns=columns))
+
+
+def make_asof_joins(tree: exp.Expr) -> None:
+    """Make ASOF joins of those with `on _latest(a.ts >= b.ts)`: each row gets the latest other one.
+
+    Only modules for DuckDB have such joins; SQLite has nothing like it.
+    """
+    for join in tree.find_all(exp.Join):
+        condition = join.args.get("on")
+        if isinstance(condition, exp.Anonymous) and call_name(condition) == "_latest":
+            join.set("method", "ASOF")
+            join.set("on", condition.expressions[0])
 
 
 def complete_joins(tree: exp.Expr) -> None:

@@ -23,7 +23,7 @@ from stretto.analysis.sql.inlining import inline_functions
 from stretto.analysis.sql.known_functions import KNOWN, check_names
 from stretto.analysis.sql.names import name_results, unknown_quoted_names
 from stretto.analysis.sql.operators import rewrite_operator, without_macros
-from stretto.analysis.sql.relations import as_select, complete_joins, name_values
+from stretto.analysis.sql.relations import as_select, complete_joins, make_asof_joins, name_values
 from stretto.analysis.sql.set_operations import check_set_operations
 from stretto.analysis.sql.truth import rewrite_truth
 
@@ -109,6 +109,7 @@ def rewrite(
     tree = as_select(tree)
     name_results(tree, text)
     tree = inline_functions(tree, catalog, parse_call)
+    make_asof_joins(tree)
     name_values(tree)
     complete_joins(tree)
     unknown_quoted_names(tree, catalog)

@@ -55,7 +55,7 @@ class Session:
         self._prepare = prepare
         self._connection = connection
         self._error = error
-        self._library = Library()
+        self._library = Library(for_duckdb=True)
         self._indexes: set[tuple[str, str]] = set()
         self.catalog = Catalog(connection, error)
         self._schema = inspection.Schema(
