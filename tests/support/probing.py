@@ -77,7 +77,11 @@ class Probing(Generic[P]):
         self.runner = FakeTaskRunner(FakeClock())
         self._written = written = WrittenPackets()
 
-        own = Machine(self.runner, lambda f: f(), self.runner.clock, str(root))
+        self.cpu_ns = 0
+        """The CPU time that the probes have used."""
+        own = Machine(
+            self.runner, lambda f: f(), self.runner.clock, str(root), cpu_ns=lambda: self.cpu_ns
+        )
         chosen = machine or own
 
         class Written(source):  # type: ignore[misc, valid-type]

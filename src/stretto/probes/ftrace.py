@@ -16,6 +16,7 @@ from functools import partial
 
 from stretto import _native
 from stretto.probes import ftrace_kprobes
+from stretto.probes.budget import Budget
 from stretto.probes.ftrace_clock import ClockReader
 from stretto.probes.ftrace_setup import Setup, open_folder
 from stretto.probes.ftrace_symbols import KernelNames
@@ -175,7 +176,7 @@ class Ftrace(Probe):
         self._first_packet = TracePacket(
             timestamp=self.machine.now_ns(), ftrace_stats=self._first_stats
         ).encode()
-        self._poll = self.poll({"drain": period}, self._drain)
+        self._poll = self.poll({"drain": period}, self._drain, Budget(len(self._cpus)))
         if self._options.drain_buffer_percent and _can_wait_for_buffers():
             for pipe in self._all_pipes:
                 self.machine.runner.watch(pipe[1], partial(self._read_full, pipe))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from time import thread_time_ns
 
 from stretto.probes import files
 
@@ -26,6 +27,7 @@ class Machine:
         clock: The trace clock.
         root: The folder with `proc` and `sys`.
         tell: Shows a message to the user.
+        cpu_ns: Returns the CPU time of the calling thread.
     """
 
     def __init__(
@@ -35,11 +37,14 @@ class Machine:
         clock: Clock,
         root: str = "/",
         tell: Callable[[str], object] = lambda _message: None,
+        *,
+        cpu_ns: Callable[[], int] = thread_time_ns,
     ) -> None:
         self.runner = runner
         self.call = call
         self.now_ns = clock.boottime_ns
         self.tell = tell
+        self.cpu_ns = cpu_ns
         self.observers: list[Callable[[str, int, int], object]] = []
         """Called with the name of a data source and the start and end of its work."""
         self._root = root

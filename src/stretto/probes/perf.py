@@ -29,8 +29,6 @@ from stretto.protos.trace import (
     PerfSample,
     TracePacket,
     TracePacketDefaults,
-    TrackDescriptor,
-    TrackEvent,
 )
 from stretto.protozero.wire import bytes_field
 
@@ -44,8 +42,6 @@ if TYPE_CHECKING:
 
 CLEARED, NEEDED = 1, 2  # SEQ_INCREMENTAL_STATE_CLEARED, SEQ_NEEDS_INCREMENTAL_STATE
 INTERNED_DATA = TracePacket.LAYOUT.by_name["interned_data"].number
-NOTES_TRACK = 0x70657266_6E6F7465
-"""The uuid of the track with notes."""
 MEMORY_PERIOD_MS = 1000
 MAX_READS = 64
 """How often a flush reads the rings, at most."""
@@ -71,7 +67,7 @@ class Perf(Probe):
             self._set_up(self._settings)
         except PerfError as error:
             self._close()
-            self._note(f"not recorded: {error}")
+            self.note(f"not recorded: {error}")
 
     def stop(self) -> None:
         if self._open is None:
@@ -79,7 +75,7 @@ class Perf(Probe):
         self._open.enable(False)
         self.flush()
         if self._throttled:
-            self._note(f"the kernel has paused the event {self._throttled} times: it took too long")
+            self.note(f"the kernel has paused the event {self._throttled} times: it took too long")
         self._close()
 
     def _is_closed(self) -> bool:
@@ -167,7 +163,7 @@ class Perf(Probe):
         except OSError:
             symbols = None
         if not symbols:
-            self._note("the kernel hides its symbols (kptr_restrict): its frames have no names")
+            self.note("the kernel hides its symbols (kptr_restrict): its frames have no names")
         return symbols
 
     def _open_cpu(self, sampler: _native.PerfSampler, cpu: int, settings: PerfSettings) -> bool:
@@ -303,14 +299,6 @@ class Perf(Probe):
         packet.timestamp, packet.timestamp_clock_id = self.machine.now_ns(), BOOTTIME
         self.write(packet)
 
-    def _note(self, text: str) -> None:
-        """Tell the user and the trace."""
-        self.machine.tell(f"{self.name}: {text}")
-        track = TrackDescriptor(uuid=NOTES_TRACK, name=self.name)
-        self._write_now(TracePacket(track_descriptor=track))
-        event = TrackEvent(type=TrackEvent.TYPE_INSTANT, track_uuid=NOTES_TRACK, name=text)
-        self._write_now(TracePacket(track_event=event))
-
     # --- limits
 
     def _memory_kb(self) -> int:
@@ -327,7 +315,7 @@ class Perf(Probe):
             TracePacket(sequence_flags=NEEDED, perf_sample=PerfSample(producer_event=event))
         )
         limit = self._options.max_daemon_memory_kb
-        self._note(f"stopped: this process has more memory than max_daemon_memory_kb, {limit} KiB")
+        self.note(f"stopped: this process has more memory than max_daemon_memory_kb, {limit} KiB")
         self._close()
 
 

@@ -6,6 +6,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from stretto.probes.budget import Budget
     from stretto.probes.machine import Machine
 
 NS_PER_MS = 1_000_000
@@ -22,6 +23,8 @@ class Poll:
         machine: Has the clock and the task runner.
         periods_ms: The period of each thing.
         sample: Called with the things that are due; there is at least one.
+        budget: Postpones samples that use too much CPU time; None for no limit.
+        on_slow: Called when the budget begins to postpone samples.
     """
 
     def __init__(
@@ -29,17 +32,23 @@ class Poll:
         machine: Machine,
         periods_ms: Mapping[str, int],
         sample: Callable[[Iterable[str]], object],
+        budget: Budget | None = None,
+        on_slow: Callable[[], object] = lambda: None,
     ) -> None:
         self._machine = machine
         self._periods_ns = {name: period * NS_PER_MS for name, period in periods_ms.items()}
         self._due_ns = dict.fromkeys(periods_ms, 0)
         self._sample = sample
+        self._budget = budget
+        self._on_slow = on_slow
+        self._is_slow = self._has_ended = False
         self._token: object = None
         if periods_ms:
             self._run()
 
     def stop(self) -> None:
         """Take no more samples."""
+        self._has_ended = True
         self._machine.runner.cancel(self._token)
 
     def _run(self) -> None:
@@ -49,7 +58,29 @@ class Poll:
             period = self._periods_ns[name]
             self._due_ns[name] = (now // period + 1) * period
         # The next run is planned first: an exception in `sample` must not end the poll.
+        self._plan(now)
+        if due:
+            cpu = self._machine.cpu_ns()
+            self._sample(due)
+            self._pay(self._machine.cpu_ns() - cpu)
+
+    def _plan(self, now: int) -> None:
         delay_ns = min(self._due_ns.values()) - now
         self._token = self._machine.runner.post_delayed(self._run, delay_ns / NS_PER_MS)
-        if due:
-            self._sample(due)
+
+    def _pay(self, cpu_ns: int) -> None:
+        """Postpone what is due before the budget allows a sample."""
+        if self._budget is None or self._has_ended:
+            return
+        now = self._machine.now_ns()
+        wait_ns = self._budget.spend(now, cpu_ns)
+        was_slow, self._is_slow = self._is_slow, wait_ns > 0
+        if not wait_ns:
+            return
+        for name, period in self._periods_ns.items():
+            first = -(-(now + wait_ns) // period) * period
+            self._due_ns[name] = max(self._due_ns[name], first)
+        self._machine.runner.cancel(self._token)
+        self._plan(now)
+        if not was_slow:
+            self._on_slow()

@@ -8,17 +8,30 @@ source therefore needs no lock, and all its packets are in one sequence.
 from __future__ import annotations
 
 from _thread import _local
+from binascii import crc32
 
 import stretto
 from stretto import _native
 from stretto.probes.poll import Poll
+from stretto.protos.trace import TracePacket, TrackDescriptor, TrackEvent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from typing import ClassVar
 
+    from stretto.probes.budget import Budget
     from stretto.probes.machine import Machine
+
+BOOTTIME = 6  # BUILTIN_CLOCK_BOOTTIME
+NOTES_TRACKS = 0x6E6F7465_00000000
+"""The uuids of tracks with notes; their low half is made of the source's name."""
+SLOW = "sampled less often: the samples took more than a twentieth of a CPU"
+
+
+def notes_track(source: str) -> int:
+    """Return the uuid of the track with the notes of a data source."""
+    return NOTES_TRACKS | crc32(source.encode())
 
 
 class Probe(stretto.DataSource):
@@ -45,14 +58,34 @@ class Probe(stretto.DataSource):
         self._writers = _local()  # Frees the writer, which then commits its last packets.
 
     def poll(
-        self, periods_ms: Mapping[str, int], sample: Callable[[Iterable[str]], object]
+        self,
+        periods_ms: Mapping[str, int],
+        sample: Callable[[Iterable[str]], object],
+        budget: Budget | None = None,
     ) -> Poll:
         """Sample several things periodically; `perfetto.metatrace` records how long it takes.
 
-        The arguments are those of `Poll`.
+        The arguments are those of `Poll`. The user and the trace are told when the budget begins to
+        postpone samples.
         """
         observed = self.machine.observed
-        return Poll(self.machine, periods_ms, lambda due: observed(self.name, lambda: sample(due)))
+        return Poll(
+            self.machine,
+            periods_ms,
+            lambda due: observed(self.name, lambda: sample(due)),
+            budget,
+            lambda: self.note(SLOW),
+        )
+
+    def note(self, text: str) -> None:
+        """Tell the user, and the trace by an event on the track with the name of the source."""
+        self.machine.tell(f"{self.name}: {text}")
+        uuid = notes_track(self.name)
+        track = TrackDescriptor(uuid=uuid, name=self.name)
+        event = TrackEvent(type=TrackEvent.TYPE_INSTANT, track_uuid=uuid, name=text)
+        for packet in TracePacket(track_descriptor=track), TracePacket(track_event=event):
+            packet.timestamp, packet.timestamp_clock_id = self.machine.now_ns(), BOOTTIME
+            self.write(packet)
 
     # --- on the runner's thread
 

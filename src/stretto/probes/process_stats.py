@@ -9,6 +9,7 @@ Unchanged values are written again after `proc_stats_cache_ttl_ms`; by default, 
 from __future__ import annotations
 
 from stretto import _native
+from stretto.probes.budget import Budget
 from stretto.probes.probe import Probe
 from stretto.protos.config import ProcessStatsConfig
 from stretto.protos.trace import ProcessStats as Stats
@@ -59,7 +60,7 @@ class ProcessStats(Probe):
         if poll_ms:
             poll_ms = max(poll_ms, MIN_POLL_MS)
             self._cached_polls = max(1, options.proc_stats_cache_ttl_ms // poll_ms)
-        self._poll = self.poll({self.name: poll_ms} if poll_ms else {}, self._sample)
+        self._poll = self.poll({self.name: poll_ms} if poll_ms else {}, self._sample, Budget())
 
     def stop(self) -> None:
         self._poll.stop()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from stretto import _native
 from stretto.probes import sys_stats_files as files
+from stretto.probes.budget import Budget
 from stretto.probes.probe import Probe
 from stretto.protos.config import MeminfoCounters, SysStatsConfig, VmstatCounters
 from stretto.protos.trace import SysStats as Message
@@ -65,7 +66,7 @@ class SysStats(Probe):
         }
         periods = {name: getattr(self._options, f"{name}_period_ms") for name in self._groups}
         periods = {name: max(ms, MIN_PERIOD_MS) for name, ms in periods.items() if ms}
-        self._poll = self.poll(periods, self._sample)
+        self._poll = self.poll(periods, self._sample, Budget())
 
     def stop(self) -> None:
         self._poll.stop()

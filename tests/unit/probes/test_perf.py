@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from stretto.probes.perf import NOTES_TRACK, Perf
+from stretto.probes.perf import Perf
+from stretto.probes.probe import notes_track
 from stretto.protos.config import PerfEventConfig, PerfEvents
 from stretto.protos.trace import PerfSample, TracePacket
 from tests.support.probing import Probing, write_files
@@ -107,7 +108,7 @@ def fake(probing: Probing[FakePerf]) -> FakeSampler:
 
 def notes(packets: list[TracePacket]) -> list[str]:
     events = [packet.track_event for packet in packets if packet.track_event is not None]
-    assert all(event.track_uuid == NOTES_TRACK for event in events)
+    assert all(event.track_uuid == notes_track("linux.perf") for event in events)
     return [event.name for event in events]
 
 
