@@ -7,6 +7,8 @@ sum KIND         `stretto record --waits --gil-waits`: how far the slices of wai
                  limit.
                  KIND is lock (`with lock`), queue (`Queue.get`), sleep, read (a pipe), or gil
                  (`--gil-waits`, while a C function holds the GIL)
+sum KIND, system the same for the system calls of `--io-waits`, which needs root and tracefs
+sum KIND, Python the same for the functions of `python.io_waits`, which needs no right
 free lock        `with lock: pass` while waits are recorded, in ns; `peer` is without a recording
 free RLock       the same for an RLock
 free lock, off   the same after the recording; `peer` is before it
@@ -40,6 +42,7 @@ from stretto._pyhooks import start_lock_waits, stop_lock_waits
 from stretto.analysis import TraceProcessor
 from stretto.profilers import lock_waits
 from stretto.protos.config import DataSourceConfig, TraceConfig, TrackEventConfig
+from stretto.recorder.host.io_waits import missing_right
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -52,6 +55,8 @@ SLICES = {
     "read": ["posix.read"],
     "gil": ["waiting for the GIL"],
 }
+SYSTEM_CALLS = {"sleep": ["clock_nanosleep"], "read": ["read"]}
+FUNCTIONS = {"sleep": ["time.sleep"], "read": ["read"]}
 """The names of the slices. `put` notifies while it holds the queue's lock: `get` waits for both."""
 MAX_DEVIATION = 2
 MAX_WAIT_NS = 300
@@ -65,22 +70,37 @@ Lock = AbstractContextManager[bool, None]
 SUMS = """
     select thread.name as kind, sum(slice.dur) as ns
     from slice join thread_track on slice.track_id = thread_track.id join thread using (utid)
-    where slice.name in ({names}) and thread.name = {kind} group by 1"""
+    where slice.name in ({names}) and thread.name = {kind} and slice.category in ({categories})
+    group by 1"""
+IN_PYTHON = ["python.functions", "python.waits", "python.gil_waits"]
 
 
-def deviations() -> Iterator[Row]:
+def deviations(
+    options: list[str], kinds: dict[str, list[str]], categories: list[str], suffix: str = ""
+) -> Iterator[Row]:
     """Record the program; compare the slices with what it has measured."""
     with tempfile.TemporaryDirectory() as name:
         trace, waited = Path(name) / "trace", Path(name) / "waited"
-        command = [sys.executable, "-m", "stretto", "record", "-q", "--waits", "--gil-waits"]
+        command = [sys.executable, "-m", "stretto", "record", "-q", *options]
         subprocess.run([*command, "-o", str(trace), PROGRAM, str(waited)], check=True)
         known: dict[str, int] = json.loads(waited.read_text())
         with TraceProcessor(str(trace), engine="sqlite") as processor:
-            for kind, slices in SLICES.items():
-                sql = SUMS.format(names=", ".join(map(repr, slices)), kind=repr(kind))
+            for kind, slices in kinds.items():
+                names, found = (", ".join(map(repr, words)) for words in (slices, categories))
+                sql = SUMS.format(names=names, kind=repr(kind), categories=found)
                 ns = sum(row.ns for row in processor.query(sql))
                 deviation = abs(100 * (ns / known[kind] - 1))
-                yield Row(f"sum {kind}", deviation, MAX_DEVIATION, "% of the known waits")
+                yield Row(f"sum {kind}{suffix}", deviation, MAX_DEVIATION, "% of the known waits")
+
+
+def all_deviations() -> Iterator[Row]:
+    """Compare the slices of all ways to record waits."""
+    yield from deviations(["--waits", "--gil-waits"], SLICES, IN_PYTHON)
+    if not missing_right():
+        category = "linux.syscall_waits"
+        yield from deviations(["--io-waits"], SYSTEM_CALLS, [category], ", system")
+    category = "python.io_waits"
+    yield from deviations(["--category", category], FUNCTIONS, [category], ", Python")
 
 
 def recording() -> stretto.TracingSession:
@@ -175,11 +195,11 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="one JSON object per row")
     parser.add_argument("--rounds", type=int, default=21, help="rounds of each state")
     options = parser.parse_args()
-    for row in (*deviations(), *costs(options.rounds)):
+    for row in (*all_deviations(), *costs(options.rounds)):
         if options.json:
             print(row.as_json(), flush=True)
         else:
-            print(f"{row.name:16} {row.ours:>9.3f} {row.peer:>9.3f} {row.unit}", flush=True)
+            print(f"{row.name:17} {row.ours:>9.3f} {row.peer:>9.3f} {row.unit}", flush=True)
 
 
 if __name__ == "__main__":

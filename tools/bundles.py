@@ -49,6 +49,7 @@ BUNDLES = {
         stretto.profilers.task_frameworks
         stretto.profilers.exceptions
         stretto.profilers.gil_waits
+        stretto.profilers.io_waits
         stretto.profilers.lock_waits
         stretto.profilers.loop_watch
         stretto.recorder.fork_socket

@@ -10,6 +10,7 @@
 #include "hooks/exempt.h"
 #include "hooks/gil_waits.h"
 #include "hooks/heap.h"
+#include "hooks/io_waits.h"
 #include "hooks/lock_waits.h"
 #include "hooks/look_times.h"
 #include "hooks/loop_watch.h"
@@ -369,7 +370,8 @@ static int module_exec(PyObject* module) {
       st_add_task_steps(module) < 0 || st_add_manager_lives(module) < 0 ||
       st_add_heap(module) < 0 || st_add_object_graph(module) < 0 ||
       st_add_coroutine_bounds(module) < 0 || st_add_lock_waits(module) < 0 ||
-      st_add_loop_watch(module) < 0 || st_add_gil_waits(module) < 0)
+      st_add_loop_watch(module) < 0 || st_add_gil_waits(module) < 0 ||
+      st_add_io_waits(module) < 0)
     return -1;
   return st_backend_add(module);
 }

@@ -129,6 +129,37 @@ def begin_in_child() -> None:
 def silence() -> None:
     """Make the interpreter report no more calls. After this, only `stop` may be called."""
 
+def start_io_waits(
+    describe: Callable[[object], tuple[str | None, str | None]], min_ns: int, /
+) -> bool:
+    """Record waits in C functions as slices of templates with the values file and peer.
+
+    Args:
+        describe: Returns the file or the peer that a function has waited for, from its object or
+            first argument.
+        min_ns: The least duration of a wait.
+
+    Returns:
+        Whether that is possible: not in free-threaded builds, nor in other interpreters than the
+        main one, nor if they are recorded already.
+    """
+
+def observe_io_waits(function: object, template: EventTemplate, subject: int, /) -> bool:
+    """Record waits in a C function or method, between `start_io_waits` and `stop_io_waits`.
+
+    Args:
+        function: A function, or a method of a type.
+        template: The template of its slices.
+        subject: What `describe` gets: 0 nothing, it isn't called; 1 the object; 2 the first
+            argument.
+
+    Returns:
+        Whether that is possible: the interpreter calls it in a known way.
+    """
+
+def stop_io_waits() -> None:
+    """Stop recording waits in C functions."""
+
 def start_lock_waits(
     for_lock: EventTemplate, for_notification: EventTemplate, hidden: str, /
 ) -> bool:

@@ -103,3 +103,23 @@ def test_trace_has_no_error_in_perfetto(oracle, tmp_path: Path) -> None:
         "and slice.name = 'clock_nanosleep'"
     )
     assert duration >= 100_000_000
+
+
+def test_without_the_right_waits_in_functions_of_python_are_recorded(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(PROGRAM)
+    trace = tmp_path / "t.pftrace"
+    code = (
+        "import stretto.recorder.host.io_waits as module\n"
+        "module.missing_right = lambda: 'no tracefs here'\n"
+        "from stretto.cli.main import main\n"
+        f"main(['record', '--io-waits', '-o', {str(trace)!r}, 'script.py'])\n"
+    )
+    run = alone(sys.executable, "-c", code, cwd=tmp_path)
+    assert "only waits in Python's functions are recorded: no tracefs here" in run.stderr
+    peer = f"127.0.0.1:{run.stdout.strip()}"
+    with TraceProcessor(str(trace), engine="sqlite") as processor:
+        rows = list(processor.query(SQL.replace("linux.syscall_waits", "python.io_waits")))
+    found = {(row.name, row.thread, row.file, row.peer) for row in rows if row.dur >= 250_000_000}
+    assert ("socket.recv", "MainThread", None, peer) in found
+    assert ("io.open", "MainThread", str(tmp_path / "fifo"), None) in found
+    assert ("time.sleep", "server", None, None) in found

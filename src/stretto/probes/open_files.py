@@ -11,6 +11,7 @@ that; it sees all system calls.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import NamedTuple
 
 from stretto.probes.socket_names import socket_names
@@ -49,7 +50,8 @@ class OpenFiles:
         self._machine = machine
         self._known: dict[int, dict[int, OpenFile]] = {}
         self._sockets: dict[int, dict[int, str]] = {}
-        """The tables of sockets by process; read at most once between two calls of `forget`."""
+        """The tables of sockets by process."""
+        self._table_reads: Counter[int] = Counter()
 
     def name(self, pid: int, fd: int) -> OpenFile | None:
         """Return what a descriptor refers to now; None if that can't be found out.
@@ -68,8 +70,7 @@ class OpenFiles:
             found = self._look_up(pid, fd)
             if len(known) >= MAX_NAMES:
                 known.clear()
-            # The name of a socket that isn't connected yet changes.
-            if found is not None and not _SOCKET.fullmatch(found.name):
+            if found is not None:
                 known[fd] = found
         return found
 
@@ -84,6 +85,7 @@ class OpenFiles:
     def forget_tables(self) -> None:
         """Read the tables of sockets again when the next new socket is looked up."""
         self._sockets.clear()
+        self._table_reads.clear()
 
     def _look_up(self, pid: int, fd: int) -> OpenFile | None:
         name = self._machine.link(f"proc/{pid}/fd/{fd}")
@@ -92,7 +94,18 @@ class OpenFiles:
             return None
         socket = _SOCKET.fullmatch(name)
         if socket is not None:
-            if pid not in self._sockets:
-                self._sockets[pid] = socket_names(self._machine, pid)
-            name = self._sockets[pid].get(int(socket[1]), name)
-        return OpenFile(name, socket is not None, read_ns)
+            name = self._socket_name(pid, int(socket[1]))
+        return OpenFile(name, socket is not None, read_ns) if name else None
+
+    def _socket_name(self, pid: int, inode: int) -> str:
+        """Return the name of a socket; "" if it is not connected yet, or of an unknown kind.
+
+        The tables may be long, and those that were read may lack a new socket: they are read at
+        most twice until `forget_tables`.
+        """
+        while inode not in self._sockets.get(pid, {}):
+            if self._table_reads[pid] == 2:
+                return ""
+            self._table_reads[pid] += 1
+            self._sockets[pid] = socket_names(self._machine, pid)
+        return self._sockets[pid][inode]

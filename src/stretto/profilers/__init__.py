@@ -7,6 +7,7 @@
     python.log          log records from INFO up    log
     python.exceptions   uncaught exceptions         exceptions
     python.waits        waits for locks             lock_waits
+    python.io_waits     waits for I/O and timers    io_waits
     python.gil_waits    waits for the GIL           gil_waits
     python.loops        lag of event loops          loop_watch
 

@@ -94,6 +94,20 @@ def test_socket_has_its_peer(process: Process) -> None:
     assert (wait.target.name, wait.target.is_socket) == ("/run/db", True)
 
 
+def test_socket_that_is_missing_in_the_table_is_looked_up_again(process: Process) -> None:
+    table = f"proc/{PID}/net/unix"
+    process.open(3, "socket:[16]")
+    process.waits.add_open([process.call("recvfrom", 3, lasts_ms=-1)])
+    line = "Num RefCount Protocol Flags Type St Inode Path\n0: 2 0 0 1 01 16 /run/db\n"
+    write_files(process.root, {table: line})
+    assert process.target(process.call("recvfrom", 3)) == "/run/db"
+
+
+def test_socket_of_an_unknown_kind_has_no_name(process: Process) -> None:
+    process.open(3, "socket:[16]")
+    assert process.target(process.call("recvfrom", 3)) is None
+
+
 def test_calls_without_a_descriptor_have_no_target(process: Process) -> None:
     assert process.target(process.call("clock_nanosleep", 3)) is None
     assert process.target(process.call("poll", 3)) is None

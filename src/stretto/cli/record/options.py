@@ -228,8 +228,8 @@ CONTENTS = Group(
     ),
     Option(
         "--io-waits",
-        "also record system calls that wait 1 ms or longer: for which file or peer; needs root and "
-        "tracefs",
+        "also record waits of 1 ms or longer for files, peers and timers, with their names: in all "
+        "system calls with root and tracefs, else in Python's own functions",
     ),
     Option(
         "--sample",

@@ -22,6 +22,7 @@ PROVIDERS = {
     "python.asyncio": ("asyncio tasks and their steps", "stretto.profilers.task_frameworks"),
     "python.log": ("log records from INFO up", "stretto.profilers.log"),
     "python.waits": ("waits for locks", "stretto.profilers.lock_waits"),
+    "python.io_waits": ("waits for files, peers and timers", "stretto.profilers.io_waits"),
     "python.gil_waits": ("waits for the GIL", "stretto.profilers.gil_waits"),
     "python.loops": ("lag of event loops, and what blocked them", "stretto.profilers.loop_watch"),
     "python.exceptions": ("uncaught exceptions", "stretto.profilers.exceptions"),

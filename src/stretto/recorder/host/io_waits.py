@@ -1,4 +1,8 @@
-"""The recorder's own producer of waits in system calls: `linux.syscall_waits`."""
+"""The recorder's own producer of waits in system calls: `linux.syscall_waits`.
+
+Without the right to use tracefs, the recorded programs themselves record the waits in Python's own
+functions, in the category `python.io_waits`.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +10,24 @@ from stretto.base.clock import SystemClock
 from stretto.client.producer_connection import ProducerConnection
 from stretto.probes.machine import Machine
 from stretto.probes.syscall_waits import SyscallWaits
+from stretto.probes.tracefs import Tracefs, TracefsError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from stretto.base.selector_task_runner import SelectorTaskRunner
+
+CATEGORY = "python.io_waits"
+
+
+def missing_right(root: str = "/") -> str:
+    """Return why system calls can't be recorded on this machine; "" if they can."""
+    try:
+        Tracefs(root).make_instance().close()
+    except TracefsError as error:
+        return str(error)
+    return ""
 
 
 class IoWaits:

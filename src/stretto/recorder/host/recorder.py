@@ -105,10 +105,15 @@ class Recorder:
             lambda reason: self._reporter.error(f"no scheduling is recorded: {reason}"),
         )
 
-    def _make_io_waits(self) -> IoWaits:
+    def _make_io_waits(self) -> IoWaits | None:
         # The module is imported only for `--io-waits`.
-        from stretto.recorder.host.io_waits import IoWaits
+        from stretto.recorder.host.io_waits import CATEGORY, IoWaits, missing_right
 
+        if reason := missing_right():
+            self._reporter.error(f"only waits in Python's functions are recorded: {reason}")
+            self._options.io_waits = False
+            self._options.categories = [*self._options.categories, CATEGORY]
+            return None
         return IoWaits(
             self._runner,
             self._recording.add_producer,

@@ -1,0 +1,15 @@
+"""Whether system calls can be recorded, on a fake tracefs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from stretto.recorder.host.io_waits import missing_right
+from tests.support.fake_tracefs import mount
+
+
+def test_right_is_missing_without_tracefs(tmp_path: Path) -> None:
+    assert "tracefs is not mounted" in missing_right(str(tmp_path))
+    folder = mount(tmp_path)
+    assert missing_right(str(tmp_path)) == ""
+    assert not list((folder / "instances").iterdir())
