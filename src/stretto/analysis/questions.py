@@ -16,10 +16,17 @@ if TYPE_CHECKING:
 
 
 class Question(NamedTuple):
-    """A question, and the query that answers it."""
+    """A question, and the query that answers it.
+
+    Attributes:
+        text: The question.
+        sql: The query.
+        needs: A column that has a value in at least one slice of each trace that has the answer.
+    """
 
     text: str
     sql: str
+    needs: str = ""
 
     @property
     def needs_slice(self) -> bool:
@@ -96,13 +103,15 @@ group by t.utid, o.name order by overlap desc, t.utid, o.name limit 20""",
     ),
     "while-waiting": Question(
         "the calls in a slice that waited: for more than half of their time the thread had no CPU",
+        # A call may be in several slices that match, as in those of a recursive function.
         """
-select inner_slice.name, count(*) as calls,
-    sum(inner_slice.dur - inner_slice.thread_dur) as waiting, sum(inner_slice.dur) as total
-from slice s
-join descendant_slice(s.id) inner_slice
-where s.name glob $slice and inner_slice.thread_dur * 2 < inner_slice.dur
-group by inner_slice.name order by waiting desc limit 20""",
+with waited as (
+    select distinct i.id, i.name, i.dur, i.thread_dur
+    from slice s join descendant_slice(s.id) i
+    where s.name glob $slice and i.thread_dur * 2 < i.dur)
+select name, count(*) as calls, sum(dur - thread_dur) as waiting, sum(dur) as total
+from waited group by name order by waiting desc, name limit 20""",
+        needs="thread_dur",
     ),
     "threads": Question(
         "the time that each thread spent in slices of its own track",
@@ -164,19 +173,27 @@ def query_of(name: str, slice_name: str) -> str:
     return substitute(QUESTIONS[name].sql.strip(), {"slice": _quoted(slice_name)})
 
 
-def unknown_slice(trace: TraceProcessor, slice_name: str) -> str:
-    """Return what to say if no slice has the name; empty if one has it.
+def no_answer(trace: TraceProcessor, name: str, slice_name: str) -> str:
+    """Return why a trace can't answer a question; empty if it can.
 
     Args:
         trace: The trace.
-        slice_name: The name that a question is about, or a pattern of `glob`.
+        name: A key of QUESTIONS.
+        slice_name: The name that the question is about, or a pattern of `glob`; ignored if the
+            question is not about a slice.
     """
-    named = f"select 1 from slice where name glob {_quoted(slice_name)} limit 1"
-    if trace.query(named).fetchall():
-        return ""
-    names = trace.query("select distinct name from slice where name is not null").fetchall()
-    advice = nearest(slice_name, (name for (name,) in names))
-    return f"no slice has the name {slice_name!r}.{advice}"
+    question = QUESTIONS[name]
+    if question.needs_slice and not _has_slice(trace, f"name glob {_quoted(slice_name)}"):
+        names = trace.query("select distinct name from slice where name is not null").fetchall()
+        advice = nearest(slice_name, (name for (name,) in names))
+        return f"no slice has the name {slice_name!r}.{advice}"
+    if question.needs and not _has_slice(trace, f"{question.needs} is not null"):
+        return "the slices have no CPU times: record them with --cpu"
+    return ""
+
+
+def _has_slice(trace: TraceProcessor, condition: str) -> bool:
+    return bool(trace.query(f"select 1 from slice where {condition} limit 1").fetchall())
 
 
 def _quoted(text: str) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stretto.analysis.open_packets import STANDARD_INPUT
-from stretto.analysis.questions import QUESTIONS, query_of, unknown_slice
+from stretto.analysis.questions import QUESTIONS, no_answer, query_of
 from stretto.analysis.raw_tables import names_raw_table
 from stretto.analysis.sql.errors import QueryError
 from stretto.analysis.trace_processor import DUCKDB, ENGINES, SQLITE, TraceProcessor
@@ -220,14 +220,14 @@ def _answer(given: argparse.Namespace) -> str | bytes:
     raw = True if given.trace == STANDARD_INPUT and names_raw_table(sql) else None
     with TraceProcessor(given.trace, engine=_engine(given), raw_events=raw) as trace:
         warn_of_damage("query", given.trace, trace.damage)
-        _warn_of_unknown_slice(trace, given)
+        _warn_without_answer(trace, given)
         result = trace.query(sql)
         if given.format == "parquet":
             return as_parquet(result)
         return _FORMATS[given.format](result.columns, result.fetchall())
 
 
-def _warn_of_unknown_slice(trace: TraceProcessor, given: argparse.Namespace) -> None:
-    warning = "" if given.slice is None else unknown_slice(trace, given.slice)
+def _warn_without_answer(trace: TraceProcessor, given: argparse.Namespace) -> None:
+    warning = no_answer(trace, given.ask, given.slice or "") if given.ask else ""
     if warning and sys.stderr is not None:
         print(f"stretto: query: {given.trace!r}: {printable(warning)}", file=sys.stderr)

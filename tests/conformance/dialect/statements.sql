@@ -432,6 +432,14 @@ select group_concat(distinct t) from v
 
 select group_concat(t, ', ') from (select t from v order by i desc)
 
+select i % 2, max(t) || 'x' from v group by 1
+
+select i % 2, upper(t) || 'x', count(*) from v group by 1
+
+select i % 2, t like 'a%', count(*) from v group by 1
+
+select i % 2, cast(sum(r) as text) from v group by 1
+
 select i % 2, group_concat(t) from v group by 1
 
 create table a as select 1 as x, 'a' as y; select x, y, typeof(x) from a

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from stretto.analysis import TraceProcessor
-from stretto.analysis.questions import QUESTIONS, query_of, unknown_slice
+from stretto.analysis.questions import QUESTIONS, no_answer, query_of
 from stretto.analysis.trace_processor import DUCKDB, ENGINES
 from stretto.protos.trace import (
+    CounterDescriptor,
     ProcessDescriptor,
     ThreadDescriptor,
     Trace,
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 PID = 10
-MAIN, WORKER, OTHER, LOOP, LANE, TASK = range(1, 7)
+MAIN, WORKER, OTHER, LOOP, LANE, TASK, CPU_TIME = range(1, 8)
 THREADS = {MAIN: "main", WORKER: "worker", OTHER: "other"}
 UNFINISHED = None
 
@@ -180,8 +181,45 @@ def test_all_questions_have_answers(engine: str) -> None:
 
 def test_name_that_no_slice_has_is_told(engine: str) -> None:
     with TraceProcessor(trace_of((MAIN, "handle", 1, 2)), engine=engine) as processor:
-        assert unknown_slice(processor, "h*e") == ""
-        assert unknown_slice(processor, "it's") == 'no slice has the name "it\'s".'
-        assert unknown_slice(processor, "Handel") == (
+        assert no_answer(processor, "inside", "h*e") == ""
+        assert no_answer(processor, "inside", "it's") == 'no slice has the name "it\'s".'
+        assert no_answer(processor, "inside", "Handel") == (
             "no slice has the name 'Handel'. Did you mean handle?"
         )
+        assert no_answer(processor, "longest", "") == ""
+
+
+def test_missing_cpu_times_are_told(engine: str) -> None:
+    with TraceProcessor(trace_of((MAIN, "f", 1, 2)), engine=engine) as processor:
+        assert "--cpu" in no_answer(processor, "while-waiting", "f")
+    with TraceProcessor(trace_with_cpu_times(("f", 0, 0), ("", 9, 5)), engine=engine) as processor:
+        assert no_answer(processor, "while-waiting", "f") == ""
+
+
+def trace_with_cpu_times(*events: tuple[str, int, int]) -> bytes:
+    """Return a trace with begins of slices and, without a name, ends: name, time and CPU time."""
+    counter = CounterDescriptor(type=CounterDescriptor.BuiltinCounterType.COUNTER_THREAD_TIME_NS)
+    packets = [TracePacket(track_descriptor=each) for each in descriptors()]
+    track = TrackDescriptor(uuid=CPU_TIME, parent_uuid=MAIN, counter=counter)
+    packets.append(TracePacket(track_descriptor=track))
+    begin, end = TrackEvent.Type.TYPE_SLICE_BEGIN, TrackEvent.Type.TYPE_SLICE_END
+    for name, at, cpu in events:
+        event = TrackEvent(
+            type=begin if name else end,
+            track_uuid=MAIN,
+            name=name or None,
+            extra_counter_track_uuids=[CPU_TIME],
+            extra_counter_values=[cpu],
+        )
+        packets.append(TracePacket(timestamp=at, track_event=event, trusted_packet_sequence_id=1))
+    return Trace(packet=packets).encode()
+
+
+def test_wait_in_a_recursive_function_is_counted_once(engine: str) -> None:
+    """f { f { sleep } }: the sleep is in both calls of f."""
+    trace = trace_with_cpu_times(
+        ("f", 0, 0), ("f", 10, 10), ("sleep", 20, 20), ("", 80, 21), ("", 90, 31), ("", 100, 41)
+    )
+    waited = [("f", 1, 59, 80), ("sleep", 1, 59, 60)]
+    assert ask(engine, trace, "while-waiting", "f") == waited
+    assert ask(engine, trace, "while-waiting", "*") == waited

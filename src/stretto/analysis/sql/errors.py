@@ -57,6 +57,27 @@ def refused(what: str) -> QueryError:
     return QueryError(f"{what} is not available with DuckDB: {SQLITE}")
 
 
+class PlacedError(QueryError):
+    """An error at a place in a text, which may be a part of the user's text.
+
+    Args:
+        problem: What is wrong.
+        text: The text.
+        start: The position, as an index of the text.
+    """
+
+    def __init__(self, problem: str, text: str, start: int) -> None:
+        line = text.count("\n", 0, start) + 1
+        first = text.rfind("\n", 0, start) + 1
+        end = text.find("\n", start)
+        shown = text[first : end if end >= 0 else len(text)]
+        indent = re.sub(r"[^\t]", " ", text[first:start])
+        where = f"line {line}, column {start - first + 1}"
+        super().__init__(f"{where}: {problem}\n  {shown}\n  {indent}^")
+        self.problem = problem
+        self.start = start
+
+
 def located(message: str, text: str, start: int) -> QueryError:
     """Return an error that shows a position in the user's text.
 
@@ -65,11 +86,4 @@ def located(message: str, text: str, start: int) -> QueryError:
         text: The user's text.
         start: The position, as an index of the text.
     """
-    line = text.count("\n", 0, start) + 1
-    first = text.rfind("\n", 0, start) + 1
-    end = text.find("\n", start)
-    shown = text[first : end if end >= 0 else len(text)]
-    column = start - first + 1
-    return QueryError(
-        f"line {line}, column {column}: {message}\n  {shown}\n  {' ' * (column - 1)}^"
-    )
+    return PlacedError(message, text, start)

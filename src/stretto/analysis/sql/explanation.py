@@ -34,6 +34,12 @@ _TYPES_DIFFER = re.compile(
     r"^(?:Parser|Conversion|Out of Range|Binder|Invalid Input|Not implemented|INTERNAL) Error: "
 )
 """Classes of DuckDB's errors at statements that SQLite accepts, as it converts the values."""
+_WRONG_IN_SQLITE = re.compile(
+    r"FROM clause is missing|Ambiguous reference|cannot contain (?:window|aggregate)|"
+    r"calls cannot be nested|term out of range|Subquery returns|Set operations can only|"
+    r"is a table function but|Can only (?:delete|update)|Values were not provided"
+)
+"""Parts of DuckDB's messages at statements that SQLite refuses, too."""
 _MACRO = re.compile(r"^Macro _?(\w+)\(\) .*", re.DOTALL)
 _FILES = re.compile(r"file system operations are disabled|disabled (?:by|through) configuration")
 
@@ -127,7 +133,8 @@ def _plain(message: str) -> str:
         name = _OPERATORS.get(found[1], found[1])
         said = f"the types of the arguments of {name} are not known: use cast(x as type)"
     said = said.partition("\n")[0].strip()
-    return f"{said}; or {SQLITE}" if _TYPES_DIFFER.match(message) else said
+    is_wrong = _WRONG_IN_SQLITE.search(message) or not _TYPES_DIFFER.match(message)
+    return said if is_wrong else f"{said}; or {SQLITE}"
 
 
 _OPERATORS = {

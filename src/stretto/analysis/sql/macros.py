@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from stretto.analysis.sql.errors import located
+from stretto.analysis.sql.errors import PlacedError
 from stretto.analysis.sql.library import inclusion_of
 from stretto.analysis.sql.list_macros import LIST_MACROS
 from stretto.analysis.sql.tokens import Token, closing, source, split, tokenize
@@ -42,14 +42,18 @@ def expand(text: str, macros: Mapping[str, Macro], depth: int = 0) -> str:
         depth: The number of expansions that contain the text.
 
     Raises:
-        QueryError: A macro is unknown, has the wrong number of arguments, or contains itself.
+        PlacedError: A macro is unknown, has the wrong number of arguments, or contains itself. The
+            place is that of the call in the text.
     """
     tokens = tokenize(text)
     parts, end, i = [], 0, 0
     while i < len(tokens):
         if tokens[i].kind == "macro":
             last = _end_of_call(text, tokens, i)
-            called = _call(text, tokens, macros, i=i, last=last, depth=depth)
+            try:
+                called = _call(text, tokens, macros, i=i, last=last, depth=depth)
+            except PlacedError as error:
+                raise PlacedError(error.problem, text, tokens[i].start) from error
             parts += [text[end : tokens[i].start], called]
             end, i = tokens[last].end, last
         i += 1
@@ -58,7 +62,7 @@ def expand(text: str, macros: Mapping[str, Macro], depth: int = 0) -> str:
 
 def _end_of_call(text: str, tokens: list[Token], i: int) -> int:
     if i + 1 == len(tokens) or tokens[i + 1].text != "(":
-        raise located("a macro needs parentheses after its name", text, tokens[i].start)
+        raise PlacedError("a macro needs parentheses after its name", text, tokens[i].start)
     return closing(tokens, i + 1, text)
 
 
@@ -67,7 +71,7 @@ def _call(
 ) -> str:
     name = tokens[i].text[:-1].lower()
     if depth == _MAX_DEPTH:
-        raise located(f"the macro {name}! contains itself", text, tokens[i].start)
+        raise PlacedError(f"the macro {name}! contains itself", text, tokens[i].start)
     if name == "__intrinsic_stringify":
         return f"'{source(text, tokens[i + 2 : last])}'"
     parts = [source(text, part) for part in split(tokens[i + 2 : last], ",")]
@@ -78,11 +82,11 @@ def _call(
     if macro is None:
         advice = inclusion_of(name) or nearest(name, macros)
         problem = f"there is no macro {name}!.{advice}"
-        raise located(problem, text, tokens[i].start)
+        raise PlacedError(problem, text, tokens[i].start)
     if not macro.parameters and arguments == [""]:
         arguments = []
     if len(arguments) != len(macro.parameters):
         problem = f"{name}! has {len(macro.parameters)} arguments, not {len(arguments)}"
-        raise located(problem, text, tokens[i].start)
+        raise PlacedError(problem, text, tokens[i].start)
     body = substitute(macro.body, dict(zip(macro.parameters, arguments, strict=True)))
     return expand(body, macros, depth + 1)

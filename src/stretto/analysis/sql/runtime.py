@@ -78,11 +78,12 @@ _FUNCTIONS = {
         "(a double) as a <> 0",
         f"(a varchar) as coalesce(try_cast({_REAL_PREFIX} as double), 0) <> 0",
     ],
+    "_text_of_real": [f"(a) as {_REAL_TEXT}"],
     "_text": [
         "(a varchar) as a",
         "(a bigint) as cast(a as varchar)",
         "(a hugeint) as cast(a as varchar)",
-        f"(a double) as {_REAL_TEXT}",
+        "(a double) as _text_of_real(a)",
         "(a blob) as decode(a)",
     ],
     "_int": [
@@ -113,7 +114,7 @@ _FUNCTIONS = {
     "_text_of_any": [
         (
             "(a) as case when typeof(a) <> 'DOUBLE' then cast(a as varchar) else "
-            "_text(try_cast(a as double)) end"
+            "_text_of_real(try_cast(a as double)) end"
         )
     ],
     "_length_of_any": ["(a) as cast(length(_text_of_any(a)) as bigint)"],

@@ -13,7 +13,7 @@ from contextlib import closing
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from stretto.analysis.sql.errors import located
+from stretto.analysis.sql.errors import PlacedError, located
 from stretto.analysis.sql.macros import expand
 from stretto.analysis.sql.statements import tokens_of
 from stretto.analysis.sql.tokens import tokenize
@@ -63,7 +63,7 @@ def check_syntax(text: str, statement: Statement, macros: Mapping[str, Macro]) -
     """
     if statement.kind not in _CHECKED or sqlite3.sqlite_version_info < _WITH_JOINS:
         return
-    expanded = expand(statement.text, macros)
+    expanded = _expanded(text, statement, macros)
     if _complaint(expanded) is None:
         return
     tokens = list(_without_macros(tokens_of(statement, text)))
@@ -75,6 +75,15 @@ def check_syntax(text: str, statement: Statement, macros: Mapping[str, Macro]) -
         return
     place, problem = _problem(tokens, at)
     raise located(problem, text, tokens[place].start)
+
+
+def _expanded(text: str, statement: Statement, macros: Mapping[str, Macro]) -> str:
+    """Return a statement with its macros expanded; their errors show the place in the text."""
+    try:
+        return expand(statement.text, macros)
+    except PlacedError as error:
+        begin = max(text.find(statement.text, statement.start), 0)
+        raise located(error.problem, text, begin + error.start) from error
 
 
 def meant_keyword(tokens: Sequence[Token], at: int) -> str:

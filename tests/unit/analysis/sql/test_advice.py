@@ -241,6 +241,52 @@ def test_duckdb_refuses_in_plain_words_what_only_sqlite_has(
     assert not caplog.records
 
 
+MACRO = "create or replace perfetto macro twice(x Expr) returns Expr as $x * 2;\n"
+
+
+@pytest.mark.parametrize(
+    ("sql", "place"),
+    [
+        (
+            "select 1;\n\nselect *\nfrom twicee!(slice)",
+            "line 4, column 6: there is no macro twicee!",
+        ),
+        (MACRO + "select 1;\nselect dur,\n  twice!(1, 2)", "line 4, column 3: twice! has 1 arg"),
+        ("select 1;\n\nselect twice!(1;", "line 3, column 14: this parenthesis is never closed"),
+        (MACRO + "select twice!(1); select twicee!(1)", "line 2, column 26: there is no macro"),
+        (
+            MACRO.replace("$x * 2", "twice!($x)") + "select twice!(1)",
+            "line 2, column 8: the macro twice! contains itself",
+        ),
+        ("select\tnmae from slice", "line 1, column 8: there is no column nmae"),
+    ],
+)
+def test_errors_of_macros_show_the_place_in_the_whole_text(
+    processor: TraceProcessor, sql: str, place: str
+) -> None:
+    assert complaint_about(processor, sql).startswith(place)
+
+
+def test_mark_of_a_place_is_below_it_after_a_tab(processor: TraceProcessor) -> None:
+    assert complaint_about(processor, "select\tnmae from slice").endswith("\n        \t^")
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "select name slice",
+        "select name from slice join track on track_id = track.id",
+        "select name from slice where count(*) > 1",
+        "select name, count(*) from slice group by 5",
+        "select ancestor_slice(1)",
+    ],
+)
+def test_what_sqlite_refuses_too_does_not_advise_it(processor: TraceProcessor, sql: str) -> None:
+    complaint = complaint_about(processor, sql)
+    assert complaint.startswith("line 1, column ")
+    assert "--engine sqlite" not in complaint
+
+
 def test_table_of_packets_that_are_not_imported_has_a_reason(trace: bytes) -> None:
     unknown = b"\x0a\x03\xca\x03\x00"  # A packet with a GraphicsFrameEvent.
     with (
