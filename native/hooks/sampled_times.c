@@ -57,13 +57,29 @@ static struct st_code_record* record_at(const struct st_sampled_time* s,
   return index < s->depth ? st_code_record_find(s->frames[index].code) : NULL;
 }
 
+/* Returns the totals of the function in which the thread has waited since the
+ * last sample. */
+static struct st_function_totals* waiter(const struct st_sampled_time* s,
+                                         struct st_code_record* innermost) {
+  struct st_function_totals* totals = totals_of(innermost);
+  if (!totals)
+    return NULL;
+  if (s->ran == 0)
+    innermost->found_waiting = true;
+  if (innermost->found_waiting)
+    s->thread->waited_in = innermost->totals;
+  struct st_function_totals* last = st_totals_at(s->thread->waited_in);
+  return last ? last : totals;
+}
+
 static void add_own(const struct st_sampled_time* s,
                     struct st_code_record* innermost, uint64_t earlier) {
   struct st_function_totals* totals = totals_of(innermost);
-  if (totals) {
-    st_sampler_add(&totals->waiting_ns, s->waited);
+  struct st_function_totals* waiting = s->waited ? waiter(s, innermost) : NULL;
+  if (waiting)
+    st_sampler_add(&waiting->waiting_ns, s->waited);
+  if (totals)
     st_sampler_add(&totals->own_ns, s->ran - earlier);
-  }
   if (innermost && innermost->reports_calls && s->waited > s->ran)
     atomic_store(&s->thread->waited, s->time);
 }

@@ -11,6 +11,11 @@
  * counts for the calls of that time (st_last_sample).  Some of them may still be
  * on the stack.
  *
+ * Waiting time is that of the innermost function, if a thread was ever found to
+ * wait in it from one sample to the next.  A function that only computes is seen
+ * just after a wait of another one, too: then it is the time of the function in
+ * which the thread has waited last.
+ *
  * Limit: of those calls the innermost ST_RUN_CALLS - 1 are known.  If there are
  * more, they are the callers of a known call that is on the stack.
  *

@@ -103,6 +103,9 @@ struct st_last_sample {
    * last wait: the innermost one, its caller, ..., NULL.  Each part is chosen
    * with a probability that is proportional to its length. */
   _Atomic(struct st_code_record*) ran[ST_RUN_CALLS];
+  /* The number of the totals of the function in which the thread has waited
+   * last; 0 before that.  Only the sampling thread uses this. */
+  uint32_t waited_in;
 };
 
 struct st_c_call {

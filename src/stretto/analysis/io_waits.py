@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from stretto.analysis.trace_tables import table_columns, table_rows
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from stretto import _native
 
 CATEGORIES = {"linux.syscall_waits", "python.io_waits"}
@@ -33,13 +35,19 @@ class IoWait(NamedTuple):
     max: int
 
 
-def io_waits(importer: _native.TraceImporter, end: int) -> list[IoWait]:
+def io_waits(
+    importer: _native.TraceImporter, end: int, categories: Collection[str]
+) -> list[IoWait]:
     """Return the waits, those that took most time first.
 
     Args:
         importer: The trace.
         end: The end of the trace, and so of the waits that have not ended.
+        categories: The categories of slices that the trace has. All slices are read only if there
+            are waits among them.
     """
+    if CATEGORIES.isdisjoint(categories):
+        return []
     columns = ("category", "dur", "ts", "name", "arg_set_id", "track_id")
     slices = [
         row

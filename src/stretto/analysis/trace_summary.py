@@ -205,7 +205,7 @@ def summarize(importer: _native.TraceImporter) -> Summary:
         categories=sorted(categories, key=lambda times: -times.total),
         lanes=sorted(lanes, key=lambda times: -times.total),
         gil_waits=sorted(gil_waits, key=lambda times: -times.total),
-        io_waits=io_waits(importer, end),
+        io_waits=io_waits(importer, end, {times.category for times in by_name}),
         statistics=sums,
         unread=[(sums[name], text) for name, text in MISSING.items() if sums[name]],
         not_followed=[f"left out: {text}" for key, text in LEFT_OUT.items() if key in found],

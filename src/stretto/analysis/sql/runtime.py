@@ -248,17 +248,23 @@ create macro ancestor_slice(_start) as table
     select s.* exclude (cat, slice_id) from _up(_start) join slice s on s.id = _at order by s.id;
 create macro descendant_slice(_start) as table
     select s.* exclude (cat, slice_id) from _down(_start) join slice s on s.id = _at order by s.id;
--- For one slice: each step reads only the row groups that have the slices of the step before.
+-- For one slice, by what the importer guarantees: the slices of a track are in the order of their
+-- begins, and the last ones before a slice, of each smaller depth, are its ancestors. DuckDB would
+-- read all slices for each step of a recursion.
+create macro _one_slice(_start) as table
+    select id as _id, track_id as _track, depth as _depth from _slice where id = _start;
 create macro _ancestor_slice(_start) as table
-    with recursive up as (
-        select * from _slice where id = (select parent_id from _slice where id = _start)
-        union all select * from _slice where id in (select parent_id from up))
-    select * from up order by id;
+    select * from _slice where id in (
+        select max(id) from _slice, _one_slice(_start)
+        where track_id = _track and id < _id and depth < _depth group by depth)
+    order by id;
 create macro _descendant_slice(_start) as table
-    with recursive down as (
-        select * from _slice where parent_id = _start
-        union all select * from _slice where parent_id in (select id from down))
-    select * from down order by id;
+    select s.* from _slice s, _one_slice(_start)
+    where track_id = _track and id > _id and depth > _depth and id < coalesce(
+        (select min(n.id) from _slice n, _one_slice(_start) o
+            where n.track_id = o._track and n.id > o._id and n.depth <= o._depth),
+        9223372036854775807)
+    order by id;
 create view _flow_ends as select slice_out as _out, slice_in as _in from flow;
 create view _forward as
     select _out as _from, _in as _to from _flow_ends
