@@ -128,11 +128,15 @@ from _merged_spans!(outermost) join thread t on t.utid = key left join process p
 group by t.utid order by busy desc, t.utid""",
     ),
     "counters": Question(
-        "the smallest, mean and largest value of each counter",
+        "the smallest value of each counter, its mean over time, and the largest",
+        # A recorder writes 0 when a process ends: that value lasts no time.
         """
-select name, count(*) as samples, min(value) as smallest, avg(value) as mean, max(value) as largest,
-    unit
-from counters group by track_id order by name""",
+with lasting as (
+    select *, lead(ts) over (partition by track_id order by ts) - ts as lasted from counters)
+select name, count(*) as samples, min(value) as smallest,
+    coalesce(sum(value * lasted) / nullif(sum(lasted), 0), avg(value)) as mean,
+    max(value) as largest, unit
+from lasting group by track_id order by name""",
     ),
     "gc": Question(
         "the garbage collector's runs",

@@ -223,3 +223,10 @@ def test_wait_in_a_recursive_function_is_counted_once(engine: str) -> None:
     waited = [("f", 1, 59, 80), ("sleep", 1, 59, 60)]
     assert ask(engine, trace, "while-waiting", "f") == waited
     assert ask(engine, trace, "while-waiting", "*") == waited
+
+
+def test_mean_of_a_counter_is_over_time(engine: str) -> None:
+    """It is 0 for 10 ns, and 10 for 90 ns; the value at its end lasts no time."""
+    trace = trace_with_cpu_times(("a", 0, 0), ("", 10, 10), ("b", 100, 0))
+    [row] = ask(engine, trace, "counters")
+    assert row == ("thread_time", 3, 0, 9, 10, "ns")
