@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from stretto.analysis.raw_tables import RawTables
 
 _MISSING_TABLE = re.compile(r"no such table: (?:main\.)?(\S+)")
+_IN_FUNCTION = "user-defined function raised exception"
 _INDEXES = {
     "_slice": ("id", "parent_id", "track_id"),
     "flow": ("id", "slice_in", "slice_out"),
@@ -77,6 +78,8 @@ class SqliteEngine:
         self._macros: dict[str, Macro] = {}
         self._functions: dict[str, Statement] = {}
         self._scalars: set[str] = set()
+        self._failed = ""
+        """What SQLite said of the last error in a function: it drops that."""
         self.query("include perfetto module prelude")
 
     def query(self, sql: str) -> QueryResult:
@@ -89,9 +92,11 @@ class SqliteEngine:
         for statement in statements(sql):
             try:
                 check_syntax(sql, statement, self._macros)
+                self._failed = ""
                 result = self._execute(statement)
             except sqlite3.Error as error:
-                failure = Failure(str(error), statement, sql, partial(self._again, statement))
+                said = self._said(error)
+                failure = Failure(said, statement, sql, partial(self._again, statement))
                 raise explained(failure, self._names_of(sql)) from error
             except RecursionError as error:
                 raise located(TOO_DEEP, sql, statement.start) from error
@@ -108,10 +113,14 @@ class SqliteEngine:
         try:
             self._execute(statement._replace(text=sql))
         except sqlite3.Error as error:
-            return str(error)
+            return self._said(error)
         except (QueryError, RecursionError):
             pass
         return ""
+
+    def _said(self, error: sqlite3.Error) -> str:
+        """Return what SQLite says of an error; of one in the user's function what that says."""
+        return self._failed if _IN_FUNCTION in str(error) and self._failed else str(error)
 
     def add_modules(self, texts: Mapping[str, str]) -> None:
         """Add modules, given as SQL by name; they replace modules of the same names."""
@@ -240,7 +249,11 @@ class SqliteEngine:
         body = re.sub(r"\$\w+", lambda found: found[0].lower(), body)
 
         def call(*values: Any) -> Any:
-            rows = self._run(body, dict(zip(names, values, strict=True))).fetchall()
+            try:
+                rows = self._run(body, dict(zip(names, values, strict=True))).fetchall()
+            except sqlite3.Error as error:
+                self._failed = self._said(error)
+                raise
             return rows[0][0] if rows else None
 
         self._connection.create_function(statement.name, len(names), call)

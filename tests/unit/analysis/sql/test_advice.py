@@ -267,6 +267,15 @@ def test_errors_of_macros_show_the_place_in_the_whole_text(
     assert complaint_about(processor, sql).startswith(place)
 
 
+def test_error_in_the_body_of_a_function_says_what_is_wrong(processor: TraceProcessor) -> None:
+    inner = (
+        "create or replace perfetto function f_in(x long) returns long as select nmae from slice"
+    )
+    outer = "create or replace perfetto function f_out(x long) returns long as select f_in($x)"
+    complaint = complaint_about(processor, f"{inner}; {outer}; select f_out(1)")
+    assert "there is no column nmae. Did you mean name?" in complaint
+
+
 def test_mark_of_a_place_is_below_it_after_a_tab(processor: TraceProcessor) -> None:
     assert complaint_about(processor, "select\tnmae from slice").endswith("\n        \t^")
 
