@@ -75,7 +75,12 @@ class PlacedError(QueryError):
         where = f"line {line}, column {start - first + 1}"
         super().__init__(f"{where}: {problem}\n  {shown}\n  {indent}^")
         self.problem = problem
+        self.text = text
         self.start = start
+
+    def __reduce__(self) -> tuple[type[PlacedError], tuple[str, str, int]]:
+        """Let the error of another process come here (`Batch`)."""
+        return type(self), (self.problem, self.text, self.start)
 
 
 def located(message: str, text: str, start: int) -> QueryError:
