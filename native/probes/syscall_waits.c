@@ -67,7 +67,8 @@ static void add(struct st_syscall_waits* w, struct st_syscall_event event) {
     return;
   }
   w->lost_events++;
-  w->events[w->event_count - 1].type = LOSS;
+  if (w->event_count) /* There is none if memory is short. */
+    w->events[w->event_count - 1].type = LOSS;
 }
 
 static uint8_t kind_of(const struct st_syscall_waits* w, uint64_t number) {
