@@ -30,7 +30,8 @@ enum state { IDLE, OPEN, KEPT };
 struct st_syscall_thread {
   struct st_syscall call;
   enum state state;
-  bool is_told; /* The call is open, and st_syscall_waits_open() has told it. */
+  bool
+      is_told; /* The call is open, and st_syscall_waits_open() has reported it. */
 };
 
 bool st_syscall_waits_init(struct st_syscall_waits* w) {
@@ -197,7 +198,7 @@ static bool is_use(const struct st_syscall_waits* w,
          e->time - call->end < ST_SYSCALL_USE_NS;
 }
 
-/* Begins a call.  Returns whether something is told: a new thread, or the call
+/* Begins a call.  Returns whether something is reported: a new thread, or the call
  * that was kept back. */
 static bool enter(struct st_syscall_waits* w, const struct st_syscall_event* e,
                   struct st_syscall* call) {
@@ -225,7 +226,7 @@ static bool enter(struct st_syscall_waits* w, const struct st_syscall_event* e,
   return was_kept || is_new;
 }
 
-/* Ends a call.  Returns whether it is told, and stores it in *call. */
+/* Ends a call.  Returns whether it is reported, and stores it in *call. */
 static bool leave(struct st_syscall_waits* w, const struct st_syscall_event* e,
                   struct st_syscall* call) {
   struct st_syscall_thread* thread = thread_of(w, e->tid);

@@ -10,16 +10,16 @@
  * A thread may enter a call on one CPU and leave it on another, so the events of
  * all CPUs are sorted by time.  Those after `until` stay for the next time.
  *
- * Told are, in the order in which they end:
+ * Reported are, in the order in which they end:
  *
  *   ST_SYSCALL_WAIT   calls that last `min_ns` or longer
  *   ST_SYSCALL_TOLD   all calls
  *
- * Also told is each new thread: while it lives, its process can be found.
+ * Also reported is each new thread: while it lives, its process can be found.
  *
  * poll() and select() have their descriptors in the program's memory, which is
  * not read.  But a thread that has waited for a descriptor uses it next.  So
- * such a call is told with the descriptor of the thread's next call, if that
+ * such a call is reported with the descriptor of the thread's next call, if that
  * call uses one (poll() of one descriptor) or reads from one (all others).
  *
  * Memory is bounded: events and threads beyond the limits are dropped, and
@@ -59,7 +59,7 @@ struct st_syscall_event;
 struct st_syscall_thread;
 
 struct st_syscall_waits {
-  /* What is told about each call, by its number. */
+  /* What is reported about each call, by its number. */
   const uint8_t* kinds;
   size_t kind_count;
   uint16_t enter_id, exit_id; /* The ids of the two events. */
@@ -85,7 +85,7 @@ void st_syscall_waits_free(struct st_syscall_waits* w);
 void st_syscall_waits_add_page(struct st_syscall_waits* w, const uint8_t* page,
                                size_t size);
 void st_syscall_waits_sort(struct st_syscall_waits* w, uint64_t until);
-/* Stores the next call that is told.  Returns false if there is none. */
+/* Stores the next call that is reported.  Returns false if there is none. */
 bool st_syscall_waits_next(struct st_syscall_waits* w, struct st_syscall* call);
 /* Stores the next of the calls that have not ended, but last `min_ns` already:
  * each once.  What they wait for can be found out now. */

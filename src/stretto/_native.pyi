@@ -1312,7 +1312,7 @@ class SyscallWaits:
     """Finds the system calls in which threads wait, from the pages of `trace_pipe_raw`.
 
     Args:
-        kinds: What is told about each call, by its number (native/probes/syscall_waits.h).
+        kinds: What is reported about each call, by its number (native/probes/syscall_waits.h).
         enter_id: The id of the event raw_syscalls/sys_enter.
         exit_id: The id of the event raw_syscalls/sys_exit.
         page_size: The size of a page of the ring buffer, in bytes.

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from stretto.analysis import TraceProcessor
-from stretto.probes.tracefs import Tracefs, TracefsError
+from stretto.recorder.host.io_waits import missing_right
 from tests.support.recorded import alone, record
 
 PROGRAM = """\
@@ -47,18 +47,9 @@ left join process using (upid) where slice.category = 'linux.syscall_waits'
 """
 
 
-def missing() -> str:
-    """Return why this machine can't record system calls; "" if it can."""
-    try:
-        Tracefs("/").make_instance().close()
-    except TracefsError as error:
-        return str(error)
-    return ""
-
-
 @pytest.mark.parametrize("mode", [[], ["--full"], ["--ring"], ["--sample", "1000hz"]])
 def test_waits_name_the_file_or_peer(tmp_path: Path, mode: list[str]) -> None:
-    if reason := missing():
+    if reason := missing_right():
         pytest.skip(reason)
     (tmp_path / "script.py").write_text(PROGRAM)
     trace = tmp_path / "t.pftrace"
@@ -76,7 +67,7 @@ def test_waits_name_the_file_or_peer(tmp_path: Path, mode: list[str]) -> None:
 
 
 def test_summary_names_the_longest_waits(tmp_path: Path) -> None:
-    if reason := missing():
+    if reason := missing_right():
         pytest.skip(reason)
     (tmp_path / "script.py").write_text(PROGRAM)
     trace = tmp_path / "t.pftrace"
@@ -93,7 +84,7 @@ def test_summary_names_the_longest_waits(tmp_path: Path) -> None:
 
 
 def test_trace_has_no_error_in_perfetto(oracle, tmp_path: Path) -> None:
-    if reason := missing():
+    if reason := missing_right():
         pytest.skip(reason)
     run = record(tmp_path / "t.pftrace", "--io-waits", "-c", WAITS)
     processor = oracle(run.trace)

@@ -6,24 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from stretto.probes.tracefs import Tracefs, TracefsError
+from stretto.probes.tracefs import Tracefs
 from stretto.protos.trace import Trace
+from stretto.recorder.host.io_waits import missing_right
 from tests.support.recorded import record
 
 WAITS = "import time\nfor _ in range(5): time.sleep(0.01)"  # sleep: the state to be recorded
 
 
-def missing() -> str:
-    """Return why this machine can't record scheduling; "" if it can."""
-    try:
-        Tracefs("/").make_instance().close()
-    except TracefsError as error:
-        return str(error)
-    return ""
-
-
 def test_recording_without_the_right_continues_and_reports_the_reason(tmp_path: Path) -> None:
-    if not (reason := missing()):
+    if not (reason := missing_right()):
         pytest.skip("this machine records scheduling")
     run = record(tmp_path / "t.pftrace", "--sched", "-c", WAITS)
     assert run.status == 0
@@ -34,7 +26,7 @@ def test_recording_without_the_right_continues_and_reports_the_reason(tmp_path: 
 
 
 def test_states_of_the_programs_threads_are_recorded(oracle, tmp_path: Path) -> None:
-    if reason := missing():
+    if reason := missing_right():
         pytest.skip(reason)
     run = record(tmp_path / "t.pftrace", "--sched", "-c", WAITS)
     assert run.status == 0

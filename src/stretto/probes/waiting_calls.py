@@ -33,7 +33,7 @@ KINDS = (
     | dict.fromkeys((OPENING + " " + OTHER).split(), WAIT)
     | ALWAYS
 )
-"""What is told about each call."""
+"""What is reported about each call."""
 RETURNING_FD = frozenset(OPENING.split())
 """Calls that return the descriptor of the file that they have opened."""
 
