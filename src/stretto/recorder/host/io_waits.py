@@ -6,17 +6,16 @@ functions, in the category `python.io_waits`.
 
 from __future__ import annotations
 
-from stretto.base.clock import SystemClock
-from stretto.client.producer_connection import ProducerConnection
-from stretto.probes.machine import Machine
 from stretto.probes.syscall_waits import SyscallWaits
 from stretto.probes.tracefs import Tracefs, TracefsError
+from stretto.recorder.host.program_probe import ProgramProbe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from stretto.base.selector_task_runner import SelectorTaskRunner
+    from stretto.client.producer_connection import ProducerConnection
 
 CATEGORY = "python.io_waits"
 
@@ -30,7 +29,7 @@ def missing_right(root: str = "/") -> str:
     return ""
 
 
-class IoWaits:
+class IoWaits(ProgramProbe):
     """Records the waits of processes.
 
     Args:
@@ -45,12 +44,4 @@ class IoWaits:
         add_producer: Callable[[ProducerConnection], object],
         tell: Callable[[str], object],
     ) -> None:
-        SyscallWaits.machine = Machine(
-            runner, lambda function: function(), SystemClock(), tell=tell
-        )
-        add_producer(ProducerConnection([SyscallWaits]))
-
-    def follow(self, pid: int) -> None:
-        """Record the threads of a process, and those that it starts."""
-        for source in SyscallWaits.instances():
-            source.follow(pid)
+        super().__init__(SyscallWaits, runner, add_producer, tell)

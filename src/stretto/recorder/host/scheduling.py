@@ -9,17 +9,16 @@ from __future__ import annotations
 import os
 
 from stretto import _native
-from stretto.base.clock import SystemClock
-from stretto.client.producer_connection import ProducerConnection
 from stretto.probes.ftrace import Ftrace
-from stretto.probes.machine import Machine
 from stretto.protos.config import DataSourceConfig, FtraceConfig
+from stretto.recorder.host.program_probe import ProgramProbe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from stretto.base.selector_task_runner import SelectorTaskRunner
+    from stretto.client.producer_connection import ProducerConnection
 
 EVENTS = ("sched/sched_switch", "sched/sched_waking", "task/task_newtask", "task/task_rename")
 BUFFER_KB = 2048
@@ -52,7 +51,7 @@ class ProgramFtrace(Ftrace):
             self.instance.append(LIST, " ".join(tids))
 
 
-class Scheduling:
+class Scheduling(ProgramProbe):
     """Records the scheduling of processes.
 
     Args:
@@ -67,12 +66,4 @@ class Scheduling:
         add_producer: Callable[[ProducerConnection], object],
         tell: Callable[[str], object],
     ) -> None:
-        ProgramFtrace.machine = Machine(
-            runner, lambda function: function(), SystemClock(), tell=tell
-        )
-        add_producer(ProducerConnection([ProgramFtrace]))
-
-    def follow(self, pid: int) -> None:
-        """Record the threads of a process, and those that it starts."""
-        for source in ProgramFtrace.instances():
-            source.follow(pid)
+        super().__init__(ProgramFtrace, runner, add_producer, tell)
