@@ -20,6 +20,22 @@ static void scan_interned(struct st_trace_scan* s,
   }
 }
 
+static void scan_event(struct st_trace_scan* s, const struct st_field* event) {
+  struct st_decoder d;
+  struct st_field f;
+  s->track_events++;
+  if (!s->on_note)
+    return;
+  st_decoder_init(&d, event->data, event->size);
+  while (st_decoder_next(&d, &f)) {
+    if (f.number == ST_FIELD_TRACK_EVENT_TRACK_UUID &&
+        f.wire_type != ST_WIRE_DELIMITED && f.value >> 32 == s->notes) {
+      s->on_note(s->context, event->data, event->size);
+      return;
+    }
+  }
+}
+
 static void scan_packet(struct st_trace_scan* s, const uint8_t* data,
                         size_t size) {
   struct st_decoder d;
@@ -30,8 +46,8 @@ static void scan_packet(struct st_trace_scan* s, const uint8_t* data,
   s->packets++;
   while (st_decoder_next(&d, &f)) {
     bool delimited = f.wire_type == ST_WIRE_DELIMITED;
-    if (f.number == ST_FIELD_TRACE_PACKET_TRACK_EVENT)
-      s->track_events += delimited;
+    if (f.number == ST_FIELD_TRACE_PACKET_TRACK_EVENT && delimited)
+      scan_event(s, &f);
     else if (f.number == ST_FIELD_TRACE_PACKET_INTERNED_DATA && delimited)
       scan_interned(s, &f);
     else if (f.number == ST_FIELD_TRACE_PACKET_TRACK_DESCRIPTOR && delimited &&
@@ -40,6 +56,9 @@ static void scan_packet(struct st_trace_scan* s, const uint8_t* data,
     else if (f.number == ST_FIELD_TRACE_PACKET_COMPRESSED_PACKETS &&
              delimited && s->on_compressed)
       s->on_compressed(s->context, f.data, f.size);
+    else if (f.number == ST_FIELD_TRACE_PACKET_FTRACE_STATS && delimited &&
+             s->on_ftrace_stats)
+      s->on_ftrace_stats(s->context, f.data, f.size);
     else if (f.number == ST_FIELD_TRACE_PACKET_PREVIOUS_PACKET_DROPPED)
       s->drops += !delimited && (f.value & ST_LOSS_SMB_FULL);
     else if (f.number == ST_FIELD_TRACE_PACKET_TIMESTAMP && !delimited)

@@ -5,10 +5,10 @@
  *
  * It walks over complete packets (0a, length, packet).  It counts packets with
  * a track event, and packets that mark a loss because shared memory was full.
- * It calls functions for TrackDescriptors, source locations and compressed
- * packets.  It stops at
- * the first incomplete packet, where the caller continues with more data.  It
- * accepts any bytes, and reads none outside of them.
+ * It calls functions for TrackDescriptors, source locations, compressed
+ * packets, FtraceStats and notes.  It stops at the first incomplete packet,
+ * where the caller continues with more data.  It accepts any bytes, and reads
+ * none outside of them.
  */
 #pragma once
 
@@ -29,6 +29,11 @@ struct st_trace_scan {
   void (*on_descriptor)(void* context, const uint8_t* data, size_t size);
   void (*on_compressed)(void* context, const uint8_t* data, size_t size);
   void (*on_location)(void* context, const uint8_t* data, size_t size);
+  /* Called for FtraceStats, and for the TrackEvents on tracks whose uuids have
+   * the upper half `notes`: what data sources tell; may be NULL. */
+  void (*on_ftrace_stats)(void* context, const uint8_t* data, size_t size);
+  void (*on_note)(void* context, const uint8_t* data, size_t size);
+  uint32_t notes;
   void* context;
 };
 

@@ -83,6 +83,30 @@ static void source_locations_are_found(void) {
   CHECK(!strcmp(last, "shop.py"));
 }
 
+static void statistics_of_ftrace_and_notes_are_found(void) {
+  uint8_t event[3][32];
+  const uint64_t uuids[] = {0x6e00000001, 0x6f00000001, 7};
+  size = 0;
+  for (size_t i = 0; i < 3; i++) {
+    uint8_t* end =
+        st_put_u64_field(event[i], ST_FIELD_TRACK_EVENT_TRACK_UUID, uuids[i]);
+    *end = 0;
+    add_packet(ST_FIELD_TRACE_PACKET_TRACK_EVENT, (const char*)event[i]);
+  }
+  struct st_trace_scan s = {
+      .on_note = on_descriptor, .notes = 0x6f, .context = last};
+  descriptors = 0;
+  CHECK_EQ(st_trace_scan(&s, trace, size), size);
+  CHECK_EQ(descriptors, 1);
+  CHECK(!strcmp(last, (const char*)event[1]));
+  add_packet(ST_FIELD_TRACE_PACKET_FTRACE_STATS, "stats");
+  s = (struct st_trace_scan){.on_ftrace_stats = on_descriptor, .context = last};
+  CHECK_EQ(st_trace_scan(&s, trace, size), size);
+  CHECK_EQ(descriptors, 2);
+  CHECK(!strcmp(last, "stats"));
+  CHECK_EQ(s.track_events, 3);
+}
+
 static void add_state(uint64_t time, uint64_t clock) {
   uint8_t packet[64], *p = packet;
   p = st_put_u64_field(p, ST_FIELD_TRACE_PACKET_TIMESTAMP, time);
@@ -148,6 +172,7 @@ static void scan_stops_at_bytes_that_are_no_packet(void) {
 int main(void) {
   RUN(events_are_counted_and_descriptors_found);
   RUN(source_locations_are_found);
+  RUN(statistics_of_ftrace_and_notes_are_found);
   RUN(oldest_state_of_a_sequence_is_found);
   RUN(losses_by_full_shared_memory_are_counted);
   RUN(scan_stops_at_an_incomplete_packet);

@@ -1121,6 +1121,19 @@ def scan_trace(
     shared memory was full. Scanning stops at the first byte that doesn't belong to a whole packet.
     """
 
+def source_reports(
+    data: bytes | bytearray | memoryview, notes: int, /
+) -> tuple[int, list[bytes], list[bytes], list[bytes]]:
+    """Return what data sources tell about themselves in a trace.
+
+    They are (bytes parsed, packets compressed by deflate, FtraceStats, TrackEvents on tracks of
+    notes). Scanning stops at the first byte that doesn't belong to a whole packet.
+
+    Args:
+        data: The trace.
+        notes: The upper half of the uuids of tracks with notes.
+    """
+
 def source_locations(data: bytes | bytearray | memoryview, /) -> tuple[int, set[bytes]]:
     """Return the source locations in a trace: (bytes parsed, encoded SourceLocations).
 

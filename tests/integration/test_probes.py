@@ -148,6 +148,36 @@ def test_signals_ignored_by_the_parent_stay_ignored(tmp_path: Path, opened: list
     assert probes.wait() == 0
 
 
+REFUSED = """
+buffers { size_kb: 4096 }
+data_sources { config { name: "linux.ftrace" ftrace_config { ftrace_events: "a/b/c" } } }
+data_sources { config { name: "linux.perf" perf_event_config { target_cpu: 99999 } } }
+data_sources { config { name: "linux.system_info" } }
+duration_ms: 50
+"""
+"""No machine can set up the first two of these data sources."""
+
+
+@pytest.mark.parametrize("writes", ["", "write_into_file: true"])
+def test_reasons_of_failed_set_ups_are_on_the_consumers_terminal(
+    tmp_path: Path, opened: list[Any], writes: str
+) -> None:
+    _, consumer = connected(tmp_path, opened)
+    started_probes(tmp_path, opened)
+    wait_until(lambda: offered(consumer) == NAMES, "the data sources")
+    (tmp_path / "config").write_text(REFUSED + writes)
+    command = [sys.executable, "-m", "stretto", "trace", "-c", "config", "--txt", "-o", "out"]
+    done = subprocess.run(
+        command, cwd=tmp_path, env=daemon_environment(tmp_path), capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    notes = [line for line in done.stderr.splitlines() if line.startswith("Note: ")]
+    assert len(notes) == 2, done.stderr
+    assert any(line.startswith("Note: linux.ftrace: ") for line in notes)
+    assert "Note: linux.perf: not recorded: no CPU of target_cpu is online" in notes
+    assert kinds(Trace.decode((tmp_path / "out").read_bytes())) == {"cpu_info"}
+
+
 def test_help_shows_the_data_sources_and_a_config() -> None:
     text = subprocess.run([*COMMAND, "--help"], capture_output=True, check=True, text=True).stdout
     assert all(name in text for name in NAMES)

@@ -1,5 +1,5 @@
-/* tokenize(), scan_trace() and source_locations(): walk over the packets of a
- * whole trace.
+/* tokenize(), scan_trace(), source_reports() and source_locations(): walk over
+ * the packets of a whole trace.
  *
  * They take any contiguous bytes, copy nothing, and stop at the first packet
  * that is incomplete or malformed; the result holds the position of that
@@ -88,6 +88,50 @@ static PyObject* scan_trace(PyObject* Py_UNUSED(module), PyObject* data) {
                        found.compressed, found.descriptors);
 }
 
+/* What data sources tell about themselves, as lists. */
+struct reports {
+  PyObject *compressed, *ftrace_stats, *notes;
+};
+
+static void add_packed_reports(void* reports, const uint8_t* data,
+                               size_t size) {
+  add_bytes(((struct reports*)reports)->compressed, data, size);
+}
+
+static void add_ftrace_stats(void* reports, const uint8_t* data, size_t size) {
+  add_bytes(((struct reports*)reports)->ftrace_stats, data, size);
+}
+
+static void add_note(void* reports, const uint8_t* data, size_t size) {
+  add_bytes(((struct reports*)reports)->notes, data, size);
+}
+
+static PyObject* source_reports(PyObject* Py_UNUSED(module),
+                                PyObject* arguments) {
+  Py_buffer trace;
+  unsigned int notes;
+  if (!PyArg_ParseTuple(arguments, "y*I:source_reports", &trace, &notes))
+    return NULL;
+  struct reports found = {PyList_New(0), PyList_New(0), PyList_New(0)};
+  struct st_trace_scan scan = {.on_compressed = add_packed_reports,
+                               .on_ftrace_stats = add_ftrace_stats,
+                               .on_note = add_note,
+                               .notes = notes,
+                               .context = &found};
+  size_t parsed = 0;
+  if (found.compressed && found.ftrace_stats && found.notes)
+    parsed = st_trace_scan(&scan, trace.buf, (size_t)trace.len);
+  PyBuffer_Release(&trace);
+  if (PyErr_Occurred()) {
+    Py_XDECREF(found.compressed);
+    Py_XDECREF(found.ftrace_stats);
+    Py_XDECREF(found.notes);
+    return NULL;
+  }
+  return Py_BuildValue("nNNN", (Py_ssize_t)parsed, found.compressed,
+                       found.ftrace_stats, found.notes);
+}
+
 static void add_location(void* set, const uint8_t* data, size_t size) {
   if (PyErr_Occurred())
     return;
@@ -116,6 +160,7 @@ static PyObject* source_locations(PyObject* Py_UNUSED(module), PyObject* data) {
 static PyMethodDef kFunctions[] = {
     {"tokenize", tokenize, METH_O, NULL},
     {"scan_trace", scan_trace, METH_O, NULL},
+    {"source_reports", source_reports, METH_VARARGS, NULL},
     {"source_locations", source_locations, METH_O, NULL},
     {0},
 };

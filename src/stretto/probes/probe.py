@@ -8,10 +8,10 @@ source therefore needs no lock, and all its packets are in one sequence.
 from __future__ import annotations
 
 from _thread import _local
-from binascii import crc32
 
 import stretto
 from stretto import _native
+from stretto.base.notes_tracks import notes_track
 from stretto.probes.poll import Poll
 from stretto.protos.trace import TracePacket, TrackDescriptor, TrackEvent
 
@@ -24,14 +24,7 @@ if TYPE_CHECKING:
     from stretto.probes.machine import Machine
 
 BOOTTIME = 6  # BUILTIN_CLOCK_BOOTTIME
-NOTES_TRACKS = 0x6E6F7465_00000000
-"""The uuids of tracks with notes; their low half is made of the source's name."""
 SLOW = "sampled less often: the samples took more than a twentieth of a CPU"
-
-
-def notes_track(source: str) -> int:
-    """Return the uuid of the track with the notes of a data source."""
-    return NOTES_TRACKS | crc32(source.encode())
 
 
 class Probe(stretto.DataSource):

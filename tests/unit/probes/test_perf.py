@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from stretto.base.notes_tracks import notes_track
 from stretto.probes.perf import Perf
-from stretto.probes.probe import notes_track
 from stretto.protos.config import PerfEventConfig, PerfEvents
 from stretto.protos.trace import PerfSample, TracePacket
 from tests.support.probing import Probing, write_files

@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 import stat
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from stretto.base.errors import CommandError, TransportError
 from stretto.base.trace_name import name_complaint
 from stretto.recorder.host.contents import Contents
 from stretto.service.output.output_file import OutputFile
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 class TraceOutput:
@@ -23,6 +27,7 @@ class TraceOutput:
         path: the absolute path, which remains valid if the working directory changes; or `-`.
         name: the name for messages.
         error: why writing has failed, else empty. Even then the file has only whole packets.
+        watch: called with the packets that are written; None at first.
 
     Raises:
         CommandError: the file can't be opened.
@@ -34,6 +39,7 @@ class TraceOutput:
         self.path = path if path == "-" else os.path.abspath(path)
         self.name = "stdout" if path == "-" else path
         self.error = ""
+        self.watch: Callable[[bytes], object] | None = None
         try:
             self.fd = os.dup(1) if path == "-" else _open(self.path, no_clobber=no_clobber)
         except OSError as error:
@@ -46,6 +52,8 @@ class TraceOutput:
         """Append framed packets. An error is stored in `error`, and later packets are dropped."""
         if self.error:
             return
+        if self.watch is not None:
+            self.watch(trace)
         try:
             self._file.write(trace)
         except TransportError as error:

@@ -10,11 +10,15 @@ Rules (docs/formats/command_line.md, "While it runs")
 
 from __future__ import annotations
 
+import os
 import random
+import stat
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from stretto.base.errors import CommandError
 from stretto.cli.trace.snapshot import triggered_request
+from stretto.cli.trace.source_reports import SourceReports
 from stretto.ports.unmatched import TRACK_EVENT, Offers
 from stretto.protos.config import TraceConfig
 from stretto.protos.ipc import ObservableEvents
@@ -72,6 +76,7 @@ class TraceSession:
         self._offered: set[str] | None = None  # the data sources that processes had at the start
         self._hits: list[ObservableEvents.CloneTriggerHit] = []
         self._snapshots = 0
+        self._reports = SourceReports(self._sources())
         self._stopping = False
 
     def start(self) -> None:
@@ -114,19 +119,43 @@ class TraceSession:
                 self._output.remove_if_empty()
         elif self._config.write_into_file:
             self._print_line("Trace written into the output file")
+            self._read_reports()
         elif self._output is not None:
-            unwritten = self._is_unwritten()
-            self._consumer.read_into(self._output)
-            self._print_line(f"Wrote {self._output.size} bytes into {self._output.name}")
-            if unwritten:
-                self._print_line("Note: the trace has no events: no data source has written any")
-            elif self._named() == {TRACK_EVENT} and not self._output.has_track_events():
-                self._print_line("Note: the trace has no events, only names of processes and such")
+            self._save(self._output)
+        for line in self._reports.lines():
+            self._print_line(f"Note: {line}")
+
+    def _save(self, output: TraceOutput) -> None:
+        unwritten = self._is_unwritten()
+        output.watch = self._reports.add if self._sources() != {TRACK_EVENT} else None
+        self._consumer.read_into(output)
+        self._print_line(f"Wrote {output.size} bytes into {output.name}")
+        if unwritten:
+            self._print_line("Note: the trace has no events: no data source has written any")
+        elif self._named() == {TRACK_EVENT} and not output.has_track_events():
+            self._print_line("Note: the trace has no events, only names of processes and such")
+
+    def _read_reports(self) -> None:
+        """Read what data sources tell from the file that the service has written."""
+        path = self._config.output_path if self._output is None else self._output.path
+        if self._sources() == {TRACK_EVENT} or path == "-":
+            return
+        with suppress(OSError):  # The file may be another user's.
+            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+            try:
+                if stat.S_ISREG(os.fstat(fd).st_mode):
+                    self._reports.add_file(fd)
+            finally:
+                os.close(fd)
+
+    def _sources(self) -> set[str]:
+        """Return the data sources of the config."""
+        sources = (each.config for each in self._config.data_sources)
+        return {source.name for source in sources if source is not None}
 
     def _named(self) -> set[str]:
         """Return the data sources that the user has named."""
-        sources = (each.config for each in self._config.data_sources)
-        return {source.name for source in sources if source is not None} - set(self._added)
+        return self._sources() - set(self._added)
 
     def _is_unwritten(self) -> bool:
         """Whether no process had the named data sources at first, and none has written since."""

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import mmap
-import os
-
 from stretto.protos.trace import TrackDescriptor
+from stretto.recorder.host.packet_file import PacketFile
 
 try:
     from stretto._native import scan_trace
 except ImportError:  # This system only reads traces: `stretto summary` counts what they hold.
     from stretto._importer import scan_trace
 
-STEP_BYTES = 1 << 20
 
-
-class Contents:
+class Contents(PacketFile):
     """Counts of events, processes and threads.
 
     Attributes:
@@ -29,6 +25,7 @@ class Contents:
     """
 
     def __init__(self) -> None:
+        super().__init__()
         self.events = 0
         self.drops = 0
         self.log_texts = 0
@@ -36,8 +33,6 @@ class Contents:
         self.processes: set[int] = set()
         self.threads: set[tuple[int, int]] = set()
         self._seen: set[bytes] = set()
-        self._counted = 0  # Size of the counted packets of the file, in bytes.
-        self._step = STEP_BYTES
 
     def add(self, data: bytes | bytearray | memoryview, *, inflate: bool = True) -> int:
         """Count the complete packets at the start of `data`.
@@ -68,32 +63,3 @@ class Contents:
             self.processes.add(descriptor.process.pid)
         if descriptor.thread is not None:
             self.threads.add((descriptor.thread.pid, descriptor.thread.tid))
-
-    def add_file(self, fd: int) -> None:
-        """Count the packets of a file that aren't counted yet."""
-        while self.add_next(fd):
-            pass
-
-    def add_next(self, fd: int) -> bool:
-        """Count the next packets of a growing file, about STEP_BYTES.
-
-        Only a part of the file is mapped, because mapped pages are memory of the recorder.
-
-        Returns:
-            False if the next packet isn't complete yet.
-        """
-        size = os.fstat(fd).st_size
-        skip = self._counted % mmap.ALLOCATIONGRANULARITY
-        start = self._counted - skip
-        length = min(skip + self._step, size - start)
-        if length <= skip:
-            return False
-        with (
-            mmap.mmap(fd, length, prot=mmap.PROT_READ, offset=start) as mapped,
-            memoryview(mapped) as view,
-            view[skip:] as part,
-        ):
-            parsed = self.add(part)
-        self._counted += parsed
-        self._step = STEP_BYTES if parsed else self._step * 2
-        return start + length < size

@@ -12,7 +12,7 @@ from stretto.protos.trace import (
     TrackDescriptor,
     TrackEvent,
 )
-from stretto.recorder.host import contents as module
+from stretto.recorder.host import packet_file as module
 from stretto.recorder.host.contents import Contents
 from stretto.service.output.packet_encoder import framed
 

@@ -1,0 +1,19 @@
+"""Tracks on which data sources tell the reader of a trace what they lack, as names of events.
+
+    linux.perf  ──|── not recorded: this machine has no such counter
+
+Each data source has a track, which bears its name. The track's uuid is made of the name, so that
+a consumer finds the notes without reading the rest of the trace.
+"""
+
+from __future__ import annotations
+
+from binascii import crc32
+
+NOTES = 0x6E6F7465
+"""The upper half of the uuids of these tracks; the lower half is made of the source's name."""
+
+
+def notes_track(source: str) -> int:
+    """Return the uuid of the track with the notes of a data source."""
+    return NOTES << 32 | crc32(source.encode())
