@@ -9,6 +9,7 @@
 
 #include "probes/line_table.h"
 #include "probes/python_threads.h"
+#include "probes/sampler_budget.h"
 
 enum {
   /* The list of threads is read again after this time. */
@@ -42,7 +43,11 @@ enum {
 
 struct st_python_sampler {
   struct st_python_target target;
-  struct st_sampler_config config;
+  struct st_sampler_config config; /* The period is the current one. */
+  struct st_sampler_budget budget;
+  uint64_t wanted_period_ns;
+  /* The CPU time of all runs since the last review, and when that was. */
+  uint64_t spent_ns, reviewed_ns;
   struct st_process_memory memory;
   struct st_stack_table* table;
   struct st_sampler_stats stats;
@@ -85,6 +90,9 @@ struct st_python_sampler* st_python_sampler_create(
     return NULL;
   s->target = *target;
   s->config = *config;
+  s->wanted_period_ns = config->period_ns;
+  s->stats.factor = 1;
+  s->reviewed_ns = now_of(CLOCK_MONOTONIC);
   s->memory.pid = target->pid;
   s->table = st_stack_table_create();
   s->threads.all = calloc(ST_PYTHON_MAX_THREADS, sizeof *s->threads.all);
@@ -257,7 +265,7 @@ static bool sample_thread(struct st_python_sampler* s,
     s->stats.no_room++;
     return true;
   }
-  st_stack_table_hit(s->table, stack);
+  st_stack_table_hit(s->table, stack, (uint32_t)s->stats.factor);
   write_packet(s, t->place.native_id, stack);
   return true;
 }
@@ -389,8 +397,8 @@ static uint64_t skip_missed(struct st_python_sampler* s, uint64_t next,
   return next + missed * period;
 }
 
-static enum st_run_result run(struct st_python_sampler* s,
-                              uint64_t duration_ns) {
+static enum st_run_result run_ticks(struct st_python_sampler* s,
+                                    uint64_t duration_ns) {
   uint64_t now = now_of(CLOCK_MONOTONIC), end = now + duration_ns;
   uint64_t report = now + NEW_FRAMES_NS;
   uint32_t known = st_stack_table_frame_count(s->table);
@@ -411,6 +419,14 @@ static enum st_run_result run(struct st_python_sampler* s,
   }
   wait_for_tick(s, end);
   return ST_RUN_TIME_IS_UP;
+}
+
+static enum st_run_result run(struct st_python_sampler* s,
+                              uint64_t duration_ns) {
+  uint64_t before = now_of(CLOCK_THREAD_CPUTIME_ID);
+  enum st_run_result result = run_ticks(s, duration_ns);
+  s->spent_ns += now_of(CLOCK_THREAD_CPUTIME_ID) - before;
+  return result;
 }
 
 struct run {
@@ -462,8 +478,19 @@ bool st_python_sampler_dump(struct st_python_sampler* s, st_visit_stack visit,
   return true;
 }
 
+void st_python_sampler_review(struct st_python_sampler* s, uint64_t elapsed_ns,
+                              uint64_t cpu_ns) {
+  st_sampler_budget_review(&s->budget, elapsed_ns, cpu_ns);
+  s->stats.factor = (uint64_t)1 << s->budget.doublings;
+  s->config.period_ns = s->wanted_period_ns << s->budget.doublings;
+}
+
 const uint8_t* st_python_sampler_take(struct st_python_sampler* s,
                                       size_t* size) {
+  uint64_t now = now_of(CLOCK_MONOTONIC);
+  st_python_sampler_review(s, now - s->reviewed_ns, s->spent_ns);
+  s->reviewed_ns = now;
+  s->spent_ns = 0;
   *size = s->packet_bytes;
   s->packet_bytes = 0;
   return s->packets;

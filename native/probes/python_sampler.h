@@ -19,9 +19,15 @@
  *
  * Each sample is a packet (sample_packet.h).
  *
+ * Sampling has a budget of CPU time (sampler_budget.h).  Beyond it, the period
+ * is longer than the wanted one.  It changes only when packets are taken, so
+ * that the caller can write in the trace from where on it holds.  Hits of stacks
+ * always count wanted periods.
+ *
  * Life cycle: create, then run and take in turns, from one thread at a time;
  * destroy.  The target is neither stopped nor written to, unless C calls of
- * threads that run are wanted (native_sampler.h).  Memory is bounded: run ends early when ST_SAMPLER_MAX_PACKETS bytes wait to be taken.
+ * threads that run are wanted (native_sampler.h).  Memory is bounded: run ends
+ * early when ST_SAMPLER_MAX_PACKETS bytes wait to be taken.
  *
  * Losses are counted: `torn`, stacks that changed while they were copied;
  * `late`, missed samples or ticks; `no_room`, stacks for which the table had no
@@ -51,6 +57,8 @@ struct st_sampler_config {
 
 struct st_sampler_stats {
   uint64_t ticks, samples, torn, late, no_room;
+  /* How many wanted periods the period of the next samples has. */
+  uint64_t factor;
 };
 
 enum st_run_result {
@@ -96,9 +104,14 @@ bool st_python_sampler_dump(struct st_python_sampler* s, st_visit_stack visit,
                             void* self);
 
 /* Returns the packets since the last call, and their size.  They are valid
- * until the next run. */
+ * until the next run.  Then reviews the budget: st_sampler_stats.factor is that
+ * of the next run. */
 const uint8_t* st_python_sampler_take(struct st_python_sampler* s,
                                       size_t* size);
+/* Reviews the budget after a time in which the samples have taken a part of the
+ * CPU time. */
+void st_python_sampler_review(struct st_python_sampler* s, uint64_t elapsed_ns,
+                              uint64_t cpu_ns);
 /* Removes all frames and stacks from the table. */
 void st_python_sampler_clear(struct st_python_sampler* s);
 struct st_stack_table* st_python_sampler_table(struct st_python_sampler* s);

@@ -280,8 +280,9 @@ static struct stack* stack_of(const struct st_stack_table* t, uint32_t number) {
   return (struct stack*)t->stacks.data + number - 1;
 }
 
-void st_stack_table_hit(struct st_stack_table* t, uint32_t number) {
-  stack_of(t, number)->hits++;
+void st_stack_table_hit(struct st_stack_table* t, uint32_t number,
+                        uint32_t weight) {
+  stack_of(t, number)->hits += weight;
 }
 
 uint32_t st_stack_table_hits(const struct st_stack_table* t, uint32_t number) {

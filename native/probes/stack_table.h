@@ -56,9 +56,10 @@ uint32_t st_stack_table_stack_count(const struct st_stack_table* t);
 /* Returns a frame; `number` is from 1 to the count. */
 struct st_table_frame st_stack_table_frame(const struct st_stack_table* t,
                                            uint32_t number);
-/* Counts a sample of a stack. */
-void st_stack_table_hit(struct st_stack_table* t, uint32_t number);
-/* Returns how often a stack was counted. */
+/* Counts a sample of a stack, which stands for `weight` samples. */
+void st_stack_table_hit(struct st_stack_table* t, uint32_t number,
+                        uint32_t weight);
+/* Returns the sum of the weights of a stack. */
 uint32_t st_stack_table_hits(const struct st_stack_table* t, uint32_t number);
 /* Returns the frame numbers of a stack, and stores their count. */
 const uint32_t* st_stack_table_frames(const struct st_stack_table* t,

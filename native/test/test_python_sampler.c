@@ -8,6 +8,7 @@
 
 #include "check.h"
 #include "core/wire.h"
+#include "probes/sampler_budget.h"
 #include "probes/thread_sample.h"
 #include "random.h"
 
@@ -306,6 +307,26 @@ static void each_tick_of_wall_time_samples_all_threads(void) {
   st_python_sampler_destroy(s);
 }
 
+/* The samples have taken nine tenths of a second: the period is four times the
+ * wanted one, and each sample counts as four. */
+static void samples_beyond_the_budget_are_fewer_and_count_more(void) {
+  set_up();
+  struct st_python_sampler* s = make_sampler(ST_SAMPLE_WALL);
+  const uint64_t second = 1000 * PERIOD_NS;
+  CHECK_EQ(st_python_sampler_stats(s).factor, 1);
+  st_python_sampler_review(s, second, second / 10 * 9);
+  CHECK_EQ(st_python_sampler_stats(s).factor, 4);
+  while (st_python_sampler_run(s, 40 * PERIOD_NS) != ST_RUN_TIME_IS_UP) {
+  }
+  struct st_sampler_stats stats = st_python_sampler_stats(s);
+  CHECK(stats.ticks > 0);
+  CHECK_EQ(st_stack_table_hits(st_python_sampler_table(s), 1), 4 * stats.ticks);
+  for (int i = 0; i < 2 * ST_SAMPLER_CALM_REVIEWS; i++)
+    st_python_sampler_review(s, second, 0);
+  CHECK_EQ(st_python_sampler_stats(s).factor, 1);
+  st_python_sampler_destroy(s);
+}
+
 static void mode_gil_samples_the_holder_of_the_gil(void) {
   set_up();
   struct st_python_sampler* s = make_sampler(ST_SAMPLE_GIL);
@@ -381,6 +402,7 @@ int main(void) {
   RUN(stack_that_differs_from_the_last_one_gets_its_own_frames);
   RUN(deep_stack_is_read_from_a_larger_window);
   RUN(each_tick_of_wall_time_samples_all_threads);
+  RUN(samples_beyond_the_budget_are_fewer_and_count_more);
   RUN(mode_gil_samples_the_holder_of_the_gil);
   RUN(sleeping_process_has_few_samples_of_cpu_time);
   RUN(process_without_an_interpreter_is_reported_as_gone);

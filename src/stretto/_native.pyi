@@ -1567,12 +1567,15 @@ class PythonSampler:
         """Return the packets since the last call, and the stacks that are new in them.
 
         A stack is a tuple of numbers of frames, the outermost first. Stacks are numbered from 1, in
-        the order in which they are returned.
+        the order in which they are returned. `stats()["factor"]` is then that of the next packets.
         """
     def clear(self) -> None:
         """Forget all frames and stacks; numbers start at 1 again. Call take() before."""
     def hits(self) -> list[int]:
-        """Return how often each stack was sampled, in the order of their numbers."""
+        """Return how many periods each stack was sampled for, in the order of their numbers.
+
+        A period is `period_ns`, also while `stats()["factor"]` of them pass between two samples.
+        """
     def dump(self) -> list[tuple[int, int, bool, tuple[int, ...] | None]]:
         """Sample all threads once.
 

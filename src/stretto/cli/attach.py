@@ -17,6 +17,7 @@ from stretto.cli.verb_parser import VerbParser, flag
 from stretto.profilers.sampling.process import CPU, GIL, PERF_SAMPLE, STACK_SAMPLE, WALL
 from stretto.profilers.sampling.profile import NS, Profile
 from stretto.profilers.sampling.settings import Settings
+from stretto.profilers.sampling.slower import slow_text
 from stretto.protozero.wire import bytes_field
 
 if TYPE_CHECKING:
@@ -168,6 +169,8 @@ def print_summary(profile: Profile, settings: Settings, path: str) -> None:
         f"process{'es' if profile.processes != 1 else ''}; each is {period_ms:g} ms of "
         f"{MODES[settings.mode]}\n"
     )
+    if slow := slow_text(settings, profile.longest):
+        text += f"They were {slow}.\n"
     rows = [
         (
             f"{row.own * period_ms / 1000:.2f}",

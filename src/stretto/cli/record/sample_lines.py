@@ -8,6 +8,7 @@ from stretto.base.installed_code import is_body
 from stretto.cli.attach import MODES
 from stretto.cli.record.detail_lines import TOP, time_text
 from stretto.cli.record.summary import plural
+from stretto.profilers.sampling.slower import slow_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ def sample_lines(profile: Profile) -> list[str]:
     head = f"{profile.sampled:,} of {plural(profile.processes, 'process')}"
     each = f"{time_text(period_ns)} of {MODES[profile.settings.mode]}"
     lines = [f"  samples: {head}, each is {each}"]
+    if text := slow_text(profile.settings, profile.longest):
+        lines.append(f"  {text}")
     functions = profile.functions()
     calling = [row for row in functions if not is_body(row.key.function, row.key.filename)]
     lines += _top("running in", functions, lambda row: row.own * period_ns)

@@ -32,12 +32,12 @@ _RETRIES = 20
 
 
 class FunctionSamples(NamedTuple):
-    """How often a function was sampled.
+    """For how many periods of the profile a function was sampled.
 
     Attributes:
         key: The function.
-        own: The number of samples in which it was the innermost call.
-        total: The number of samples in which it was on the stack.
+        own: Those in which it was the innermost call.
+        total: Those in which it was on the stack.
     """
 
     key: FunctionKey
@@ -190,6 +190,11 @@ class Profile:
     def torn(self) -> int:
         """The number of samples that were refused because the stack changed while it was read."""
         return self._stat("torn")
+
+    @property
+    def longest(self) -> int:
+        """The largest number of periods between two samples; 1 within the budget of CPU time."""
+        return max((samples.longest for samples in self._samples), default=1)
 
     @property
     def native(self) -> int:

@@ -23,6 +23,7 @@ from stretto.profilers.sampling.native_code import LOOP, NativeCode
 from stretto.profilers.sampling.objects import ObjectReader
 from stretto.profilers.sampling.process import ProcessError
 from stretto.profilers.sampling.sample_forms import defaults_of, torn_sample
+from stretto.profilers.sampling.slower import period_note
 from stretto.profilers.sampling.stacks import kernel_name
 from stretto.profilers.sampling.thread_names import read_thread_names
 from stretto.protos.trace import ClockSnapshot, ProcessTree, TracePacket
@@ -74,11 +75,13 @@ class ProcessSamples:
     ) -> None:
         self.pid = process.pid
         self.own: dict[FunctionKey, int] = {}
-        """The number of samples by the function that was the innermost call."""
+        """The number of wanted periods by the function that was the innermost call."""
         self.total: dict[FunctionKey, int] = {}
-        """The number of samples by each function on the stack."""
+        """The number of wanted periods by each function on the stack."""
         self.problem = ""
         """Why samples have no C functions, though they should."""
+        self.longest = 1
+        """The largest number of wanted periods that were between two samples."""
         self._sequence_id = sequence_id
         self._settings = settings
         self._start_us = boottime_ns() // US
@@ -98,6 +101,7 @@ class ProcessSamples:
         """Threads whose names in Python were not found, so that they are looked for once more."""
         self._is_described = False
         self._torn = 0
+        self._factor = 1  # How many wanted periods are between two samples.
         self._forget()
         self._first = True
 
@@ -158,10 +162,22 @@ class ProcessSamples:
             self._first = False
         parts += [self._new_threads(), self._interned_packet(), samples, self._torn_packets()]
         self._count()
-        if self._interned.is_stale():
+        has_new_period = self.stats["factor"] != self._factor
+        if has_new_period:
+            parts.append(self._change_period())
+        if has_new_period or self._interned.is_stale():
             self._sampler.clear()
-            self._forget()
+            self._forget()  # The next packets begin with defaults, which have the period.
         return b"".join(parts)
+
+    def _change_period(self) -> bytes:
+        """Follow the period of the sampler; return packets that tell it."""
+        self._factor = self.stats["factor"]
+        self.longest = max(self.longest, self._factor)
+        packets = period_note(self._settings, self.pid, self._factor)
+        for packet in packets:
+            packet.timestamp, packet.timestamp_clock_id = boottime_ns(), BOOTTIME
+        return b"".join(map(self._framed, packets))
 
     def _framed(self, packet: TracePacket) -> bytes:
         """Return a packet of this sequence as a field of a trace."""
@@ -195,16 +211,20 @@ class ProcessSamples:
             sequence_flags=NEEDED | CLEARED if self._cleared else NEEDED, interned_data=data
         )
         if self._cleared:
-            packet.trace_packet_defaults = defaults_of(self._settings, SAMPLE_CLOCK)
+            packet.trace_packet_defaults = defaults_of(self._current(), SAMPLE_CLOCK)
         self._cleared = False
         return self._framed(packet)
+
+    def _current(self) -> Settings:
+        """Return the settings with the period of the samples until the next change."""
+        return self._settings._replace(period_ns=self._settings.period_ns * self._factor)
 
     def _torn_packets(self) -> bytes:
         torn = self._sampler.stats()["torn"]
         new, self._torn = torn - self._torn, torn
         if not new:
             return b""
-        packet = torn_sample(self._settings, self.pid)
+        packet = torn_sample(self._current(), self.pid)
         packet.timestamp, packet.timestamp_clock_id = boottime_ns(), BOOTTIME
         return new * self._framed(packet)
 
