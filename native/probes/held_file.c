@@ -44,6 +44,8 @@ static int open_at(int folder, const char* path) {
 
 struct st_text st_held_file_read(struct st_held_file* file,
                                  struct st_read_buffer* buffer) {
+  if (!*file->path)
+    return st_text_of(NULL, 0);
   ssize_t size =
       file->fd < 0 ? -1 : read_all(file->fd, file->is_record, buffer);
   if (size < 0) {

@@ -23,7 +23,7 @@ struct st_held_file {
   /* Whether the kernel writes the file as one record: a read that does not fill
    * the buffer is then the last one. */
   bool is_record;
-  const char* path;
+  const char* path; /* Empty if there is no file: its contents are empty. */
 };
 
 /* Returns the contents of the file, in the buffer; empty if the file cannot be

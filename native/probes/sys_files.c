@@ -234,12 +234,25 @@ void st_slabinfo(struct st_text text, const struct st_sys_choice* choice,
   }
 }
 
+/* --- cpufreq/scaling_cur_freq: a number in kHz.  A CPU without the file has
+ * the frequency 0, because the place of a value is the number of its CPU. */
+
+void st_cpu_frequency(struct st_text text, const struct st_sys_choice* choice,
+                      struct st_message* stats) {
+  struct st_text line;
+  uint64_t khz;
+  (void)choice;
+  bool is_number = st_text_line(&text, &line) && st_text_u64(&line, &khz) &&
+                   line.at == line.end && text.at == text.end;
+  st_message_append_varint(stats, FIELD(CPUFREQ_KHZ), is_number ? u32(khz) : 0);
+}
+
 const struct st_sys_group* st_sys_group_of(const char* name) {
   static const struct st_sys_group kGroups[] = {
       {"meminfo", st_meminfo, true},     {"vmstat", st_vmstat, false},
       {"stat", st_stat, true},           {"buddyinfo", st_buddyinfo, false},
       {"diskstat", st_diskstats, false}, {"psi", st_pressure, true},
-      {"slab", st_slabinfo, false}};
+      {"slab", st_slabinfo, false},      {"cpufreq", st_cpu_frequency, true}};
   for (size_t i = 0; i < sizeof kGroups / sizeof *kGroups; i++) {
     if (strcmp(kGroups[i].name, name) == 0)
       return &kGroups[i];

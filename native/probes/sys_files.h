@@ -40,7 +40,7 @@ typedef void st_sys_file(struct st_text text,
                          struct st_message* stats);
 
 st_sys_file st_meminfo, st_vmstat, st_stat, st_buddyinfo, st_diskstats,
-    st_pressure, st_slabinfo;
+    st_pressure, st_slabinfo, st_cpu_frequency;
 
 /* A file and its converter, by the name of the group of counters. */
 struct st_sys_group {

@@ -1184,28 +1184,40 @@ class MachineFile:
     """A file of /proc or /sys that is kept open; each read returns its present contents.
 
     Args:
-        path: The file, which need not exist.
+        path: The file, which need not exist; empty for none.
+        group: The kind of file, for `sys_stats_packet`: "meminfo", "vmstat", "stat", "buddyinfo",
+            "diskstat", "psi", "slab" or "cpufreq"; empty for an attribute in /sys.
         counters: For /proc/meminfo and /proc/vmstat: (kernel's name, Perfetto's number) of each
             counter, in the order of the lines. Counters with the number 0 are left out.
+        parts: For "stat": the chosen parts, as bits `1 << SysStatsConfig.StatCounters`; 0 for all.
+        resource: For "psi": the PsiResource of the line `some` of the file.
+
+    Raises:
+        ValueError: There is no such group.
     """
 
-    def __new__(cls, path: str, counters: tuple[tuple[bytes, int], ...] = ()) -> Self: ...
+    def __new__(
+        cls,
+        path: str,
+        group: str = "",
+        counters: tuple[tuple[bytes, int], ...] = (),
+        parts: int = 0,
+        resource: int = 0,
+    ) -> Self: ...
     def read(self) -> bytes:
         """Return the contents of an attribute in /sys; empty if it can't be read."""
 
-    def sys_stats(self, group: str, parts: int = 0, resource: int = 0, /) -> bytes:
-        """Return the contents of a file in /proc as encoded fields of SysStats.
+def sys_stats_packet(
+    files: tuple[MachineFile, ...], start_ns: int, rest: bytes, now_ns: Callable[[], int], /
+) -> bytes:
+    """Read files, and return them as an encoded TracePacket with SysStats.
 
-        Args:
-            group: The kind of file: "meminfo", "vmstat", "stat", "buddyinfo", "diskstat", "psi" or
-                "slab".
-            parts: For "stat": the chosen parts, as bits `1 << SysStatsConfig.StatCounters`; 0 for
-                all parts.
-            resource: For "psi": the PsiResource of the line `some` of the file.
-
-        Raises:
-            ValueError: There is no such group.
-        """
+    Args:
+        files: The files; each has a group.
+        start_ns: The timestamp of the packet.
+        rest: Further encoded fields of SysStats.
+        now_ns: Returns the time; called when the files are read.
+    """
 
 @final
 class ProcessReader:

@@ -36,8 +36,11 @@ class Poll:
         on_slow: Callable[[], object] = lambda: None,
     ) -> None:
         self._machine = machine
-        self._periods_ns = {name: period * NS_PER_MS for name, period in periods_ms.items()}
-        self._due_ns = dict.fromkeys(periods_ms, 0)
+        # Things with one period are always due together.
+        self._names: dict[int, list[str]] = {}
+        for name, period in periods_ms.items():
+            self._names.setdefault(period * NS_PER_MS, []).append(name)
+        self._due_ns = dict.fromkeys(self._names, 0)
         self._sample = sample
         self._budget = budget
         self._on_slow = on_slow
@@ -53,10 +56,11 @@ class Poll:
 
     def _run(self) -> None:
         now = self._machine.now_ns()
-        due = [name for name, time in self._due_ns.items() if time <= now]
-        for name in due:
-            period = self._periods_ns[name]
-            self._due_ns[name] = (now // period + 1) * period
+        due: list[str] = []
+        for period, time in self._due_ns.items():
+            if time <= now:
+                due += self._names[period]
+                self._due_ns[period] = (now // period + 1) * period
         # The next run is planned first: an exception in `sample` must not end the poll.
         self._plan(now)
         if due:
@@ -77,9 +81,9 @@ class Poll:
         was_slow, self._is_slow = self._is_slow, wait_ns > 0
         if not wait_ns:
             return
-        for name, period in self._periods_ns.items():
+        for period, time in self._due_ns.items():
             first = -(-(now + wait_ns) // period) * period
-            self._due_ns[name] = max(self._due_ns[name], first)
+            self._due_ns[period] = max(time, first)
         self._machine.runner.cancel(self._token)
         self._plan(now)
         if not was_slow:

@@ -11,8 +11,6 @@ from stretto.probes.budget import Budget
 from stretto.probes.probe import Probe
 from stretto.protos.config import MeminfoCounters, SysStatsConfig, VmstatCounters
 from stretto.protos.trace import SysStats as Message
-from stretto.protos.trace import TracePacket
-from stretto.protozero.wire import bytes_field, varint_field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,13 +19,14 @@ if TYPE_CHECKING:
     from stretto.protozero.enums import Enum
 
     Stats = Message.Writer
+    Plan = tuple[tuple[_native.MachineFile, ...], list[Callable[[Stats], None]], bytes]
 
 MIN_PERIOD_MS = 10
 CPUS = "sys/devices/system/cpu"
 DEVFREQ = "sys/class/devfreq"
 THERMAL = "sys/class/thermal"
-TIMESTAMP, SYS_STATS = (TracePacket.LAYOUT.by_name[n].number for n in ("timestamp", "sys_stats"))
-END_TIMESTAMP = Message.LAYOUT.by_name["collection_end_timestamp"].number
+MAX_PLANS = 64
+"""The most sets of groups, which were due together, whose files are known."""
 
 
 class SysStats(Probe):
@@ -42,41 +41,74 @@ class SysStats(Probe):
         self._options = self.config.sys_stats_config or SysStatsConfig()
         self._parts = sum({1 << part for part in self._options.stat_counters})
         self._files: dict[str, _native.MachineFile] = {}
+        self._opened: dict[str, tuple[_native.MachineFile, ...]] = {}
         self._texts: dict[str, str] = {}
         self._states: dict[str, list[str]] = {}
         self._cpus = self.machine.names(CPUS, "cpu")
         frequencies = [f"{CPUS}/{cpu}/cpufreq/scaling_cur_freq" for cpu in self._cpus]
-        self._has_frequency = {path: bool(self.machine.read(path)) for path in frequencies}
         self._gpu_files = {
             path: unit for path, unit in files.GPU_FILES.items() if self.machine.read(path)
         }
-        self._groups: dict[str, Callable[[], bytes]] = {
+        self._tables: dict[str, Callable[[], list[_native.MachineFile]]] = {
             "meminfo": lambda: self._counters("meminfo", MeminfoCounters),
             "vmstat": lambda: self._counters("vmstat", VmstatCounters),
-            "stat": lambda: self._file("proc/stat").sys_stats("stat", self._parts),
-            "devfreq": lambda: _written(self._devfreq),
-            "cpufreq": lambda: _written(self._cpufreq),
-            "buddyinfo": lambda: self._file("proc/buddyinfo").sys_stats("buddyinfo"),
-            "diskstat": lambda: self._file("proc/diskstats").sys_stats("diskstat"),
+            "stat": lambda: self._table("proc/stat", "stat", self._parts),
+            "cpufreq": lambda: self._cpufreq(frequencies),
+            "buddyinfo": lambda: self._table("proc/buddyinfo", "buddyinfo"),
+            "diskstat": lambda: self._table("proc/diskstats", "diskstat"),
             "psi": self._psi,
-            "thermal": lambda: _written(self._thermal),
-            "cpuidle": lambda: _written(self._cpuidle),
-            "gpufreq": lambda: _written(self._gpufreq),
-            "slab": lambda: self._file("proc/slabinfo").sys_stats("slab"),
+            "slab": lambda: self._table("proc/slabinfo", "slab"),
         }
-        periods = {name: getattr(self._options, f"{name}_period_ms") for name in self._groups}
+        self._attributes: dict[str, Callable[[Stats], None]] = {
+            "devfreq": self._devfreq,
+            "thermal": self._thermal,
+            "cpuidle": self._cpuidle,
+            "gpufreq": self._gpufreq,
+        }
+        self._plans: dict[tuple[str, ...], Plan] = {}
+        groups = (*self._tables, *self._attributes)
+        periods = {name: getattr(self._options, f"{name}_period_ms") for name in groups}
         periods = {name: max(ms, MIN_PERIOD_MS) for name, ms in periods.items() if ms}
         self._poll = self.poll(periods, self._sample, Budget())
 
     def stop(self) -> None:
         self._poll.stop()
         self._files.clear()
+        self._opened.clear()
+        self._plans.clear()
 
     def _sample(self, groups: Iterable[str]) -> None:
-        start = varint_field(TIMESTAMP, self.machine.now_ns())
-        stats = b"".join([self._groups[name]() for name in groups])
-        end = varint_field(END_TIMESTAMP, self.machine.now_ns())
-        self.write(start + bytes_field(SYS_STATS, stats + end))
+        key = tuple(groups)
+        plan = self._plans.get(key)
+        if plan is None:
+            if len(self._plans) >= MAX_PLANS:
+                self._plans.clear()
+            plan = self._plans[key] = self._plan(key)
+        tables, writers, rest = plan
+        now_ns = self.machine.now_ns
+        start = now_ns()
+        if writers:
+            rest += _written(writers)
+        self.write(_native.sys_stats_packet(tables, start, rest, now_ns))
+
+    def _plan(self, groups: Iterable[str]) -> Plan:
+        """Return the tables of some groups, which one native call reads, and the others."""
+        tables: list[_native.MachineFile] = []
+        for name in groups:
+            if name in self._tables:
+                if name not in self._opened:
+                    self._opened[name] = tuple(self._tables[name]())
+                tables += self._opened[name]
+        writers = [self._attributes[name] for name in groups if name in self._attributes]
+        # Most virtual machines have no idle states: their CPUs have only numbers.
+        constant = b""
+        if self._cpuidle in writers and not any(map(self._idle_states, self._cpus)):
+            writers.remove(self._cpuidle)
+            constant = _written([self._cpuidle])
+        return tuple(tables), writers, constant
+
+    def _table(self, path: str, group: str, parts: int = 0) -> list[_native.MachineFile]:
+        return [_native.MachineFile(self.machine.path(path), group, parts=parts)]
 
     def _file(self, path: str) -> _native.MachineFile:
         file = self._files.get(path)
@@ -94,20 +126,22 @@ class SysStats(Probe):
             text = self._texts[path] = self.machine.read(path).decode(errors="replace").strip()
         return text
 
-    def _counters(self, group: str, enum: type[Enum]) -> bytes:
+    def _counters(self, group: str, enum: type[Enum]) -> list[_native.MachineFile]:
         path = f"proc/{group}"
-        if path not in self._files:
-            chosen = getattr(self._options, f"{group}_counters")
-            names = files.counters(self.machine.read(path), enum, chosen)
-            self._files[path] = _native.MachineFile(self.machine.path(path), names)
-        return self._files[path].sys_stats(group)
+        chosen = getattr(self._options, f"{group}_counters")
+        names = files.counters(self.machine.read(path), enum, chosen)
+        return [_native.MachineFile(self.machine.path(path), group, names)]
 
-    def _psi(self) -> bytes:
-        rows = [
-            self._file(f"proc/pressure/{resource}").sys_stats("psi", 0, some)
-            for resource, some in files.PSI.items()
+    def _psi(self) -> list[_native.MachineFile]:
+        return [
+            _native.MachineFile(self.machine.path(f"proc/pressure/{name}"), "psi", resource=some)
+            for name, some in files.PSI.items()
         ]
-        return b"".join(rows)
+
+    def _cpufreq(self, paths: Iterable[str]) -> list[_native.MachineFile]:
+        """Return the file of each CPU, also of those that have none."""
+        found = (self.machine.path(path) if self.machine.read(path) else "" for path in paths)
+        return [_native.MachineFile(path, "cpufreq") for path in found]
 
     def _devfreq(self, stats: Stats) -> None:
         for device in self.machine.all_names(DEVFREQ):
@@ -116,11 +150,6 @@ class SysStats(Probe):
                 with stats.add_devfreq() as row:
                     row.set_key(device)
                     row.set_value(frequency)
-
-    def _cpufreq(self, stats: Stats) -> None:
-        for path, is_there in self._has_frequency.items():
-            khz = files.signed(self._read(path)) if is_there else 0
-            stats.add_cpufreq_khz(max(0, min(khz or 0, files.U32_MAX)))
 
     def _thermal(self, stats: Stats) -> None:
         for zone in self.machine.names(THERMAL, "thermal_zone"):
@@ -146,8 +175,9 @@ class SysStats(Probe):
                 return
 
 
-def _written(group: Callable[[Stats], None]) -> bytes:
-    """Return the encoded fields that a function writes."""
+def _written(groups: Iterable[Callable[[Stats], None]]) -> bytes:
+    """Return the encoded fields that functions write."""
     stats = Message.Writer()
-    group(stats)
+    for write in groups:
+        write(stats)
     return stats.finish()

@@ -19,6 +19,7 @@ from stretto.probes import sys_stats_files as files
 from stretto.probes.sys_stats import SysStats
 from stretto.protos.config import MeminfoCounters, SysStatsConfig, VmstatCounters
 from stretto.protos.trace import SysStats as Message
+from stretto.protos.trace import TracePacket
 from tests.support.probing import Probing, write_files
 
 MACHINE = Path(__file__).parent / "machine"
@@ -33,8 +34,11 @@ def written(group: str, text: bytes, parts: int = 0, resource: int = 0) -> Messa
     with tempfile.NamedTemporaryFile() as file:
         file.write(text)
         file.flush()
-        native = _native.MachineFile(file.name, names)
-        return Message.decode(native.sys_stats(group, parts, resource))
+        native = _native.MachineFile(file.name, group, names, parts, resource)
+        packet = TracePacket.decode(_native.sys_stats_packet((native,), 5, b"", lambda: 7))
+    assert (packet.timestamp, packet.sys_stats.collection_end_timestamp) == (5, 7)
+    packet.sys_stats.clear("collection_end_timestamp")
+    return packet.sys_stats
 
 
 def composed(write: Callable[..., object], *arguments: Any) -> Message:
@@ -94,6 +98,27 @@ def test_only_chosen_counters_are_written() -> None:
     )
     assert list(values(stats.meminfo)) == [MeminfoCounters.MEMINFO_CACHED]
     assert len(stats.vmstat) == 2
+
+
+def test_file_without_a_group_is_no_table() -> None:
+    attribute = _native.MachineFile("/proc/stat")
+    with pytest.raises(ValueError, match="no group"):
+        _native.sys_stats_packet((attribute,), 1, b"", lambda: 2)
+    with pytest.raises(TypeError, match="MachineFile"):
+        _native.sys_stats_packet(("stat",), 1, b"", lambda: 2)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="no file has the counter group cpu"):
+        _native.MachineFile("/proc/stat", "cpu")
+
+
+def test_packet_without_a_table_has_the_other_fields() -> None:
+    rest = Message(cpufreq_khz=[3]).encode()
+    packet = TracePacket.decode(_native.sys_stats_packet((), 1, rest, lambda: 2))
+    assert packet.sys_stats == Message(cpufreq_khz=[3], collection_end_timestamp=2)
+
+
+def test_error_of_the_clock_is_raised() -> None:
+    with pytest.raises(ZeroDivisionError):
+        _native.sys_stats_packet((), 1, b"", lambda: 1 // 0)
 
 
 STAT = b"""\
