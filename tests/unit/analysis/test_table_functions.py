@@ -10,7 +10,7 @@ from importlib.util import find_spec
 
 import pytest
 
-from stretto.analysis import TraceProcessor
+from stretto.analysis import QueryError, TraceProcessor
 
 ROWS = {"duckdb": 100_000, "sqlite": 20_000}
 CHAIN = 4
@@ -61,3 +61,23 @@ def test_functions_are_called_for_each_of_many_rows(engine: str) -> None:
     with TraceProcessor(nests(rows), engine=engine) as processor:
         assert count(processor, "ancestor_slice") == groups * pairs
         assert count(processor, "descendant_slice") == groups * pairs
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "create perfetto function f(x INT) returns table(n INT) as select n from f($x - 1)",
+        (
+            "create perfetto function f(x INT) returns table(n INT) as select $x as n; "
+            "create perfetto function g(x INT) returns table(n INT) as select n from f($x); "
+            "create or replace perfetto function f(x INT) returns table(n INT) as "
+            "select n from g($x)"
+        ),
+    ],
+)
+def test_table_function_that_calls_itself_is_refused(sql: str) -> None:
+    with (
+        TraceProcessor(b"", engine="sqlite") as processor,
+        pytest.raises(QueryError, match="the function f calls itself"),
+    ):
+        processor.query(sql)

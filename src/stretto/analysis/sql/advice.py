@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, NamedTuple
 
 from stretto.analysis.sql.absent import reason_of_absence
@@ -38,6 +39,11 @@ _COMPARING = frozenset("= == != <> is like glob regexp".split())
 """What stands before a text that lacks its quotes."""
 
 
+_CONSTANTS = ("null", "true", "false")
+"""Keywords that stand where a column may stand."""
+_SIMILARITY = 0.8
+
+
 class Names(NamedTuple):
     """What an engine knows.
 
@@ -67,6 +73,8 @@ def advice(names: Names, kind: str, name: str, tokens: Sequence[Token], at: int)
     if first and ("." in text or _is_value(tokens, first)) and names.is_text(text):
         return quoted
     others = {other for other in names.known(kind) if other.lower() != name.lower()}
+    if kind == "column":
+        others.update(get_close_matches(name.lower(), _CONSTANTS, 1, _SIMILARITY))
     instead = _ELSEWHERE.get(name.lower()) or reason_of_absence(name) or inclusion_of(name)
     found = (kind != "column" and instead) or nearest(name, others)
     return found + quoted * _is_value(tokens, first)

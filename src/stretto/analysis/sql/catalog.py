@@ -56,6 +56,11 @@ class Catalog:
         ).fetchall()
         return [name for (name,) in rows]
 
+    def is_view(self, name: str) -> bool:
+        """Return whether there is a view of this name."""
+        query = "select 1 from duckdb_views() where lower(view_name) = lower($1) limit 1"
+        return bool(self._connection.execute(query, [name]).fetchall())
+
     def columns(self, tables: Collection[str]) -> set[str]:
         """Return the columns of tables, in lower case."""
         rows = self._connection.execute(

@@ -29,7 +29,7 @@ _NAMES = (
     (r"no such function: (\w+)", "function"),
     (r'Referenced table "([^"]+)" not found', "table"),
     (r'Column "([^"]+)" does not exist on \w+ side of join', "column"),
-    (r'Referenced column "([^"]+)" not found', "column"),
+    (r'Referenced column "([^"]+)" (?:was )?not found', "column"),
     (r'Table "[^"]*" does not have a column named "([^"]+)"', "column"),
     (r'does not have a column named "([^"]+)"', "column"),
     (r'Table with name "?([^\s"]+)"? does not exist', "table"),

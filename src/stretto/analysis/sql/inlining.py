@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from stretto.analysis.sql.errors import QueryError
+from stretto.analysis.sql.errors import SQLITE, QueryError
 from stretto.analysis.sql.macros import substitute
 from stretto.analysis.sql.trees import call_name, in_same_select
 
@@ -47,7 +47,7 @@ def inline_functions(
         function = catalog.functions[call_name(called)]
         named = _arguments(called, function.parameters)
         body = parse(substitute(function.body, {name: _PREFIX + name for name in named}))
-        _check_depth(called, body)
+        _check_depth(called, body, function)
         if body.find(exp.From):  # Its columns could be taken for those of the arguments.
             _qualify(called, named, catalog)
         _rename_tables(body, f"_f{number}_")
@@ -64,7 +64,7 @@ def _arguments(called: exp.Anonymous, parameters: tuple[str, ...]) -> Arguments:
     return dict(zip(parameters, arguments, strict=True))
 
 
-def _check_depth(called: exp.Expr, body: exp.Expr) -> None:
+def _check_depth(called: exp.Expr, body: exp.Expr, function: Function) -> None:
     """Note the depth of the calls in a body: the number of functions around them.
 
     Raises:
@@ -72,7 +72,10 @@ def _check_depth(called: exp.Expr, body: exp.Expr) -> None:
     """
     depth = called.meta.get("depth", 0) + 1
     if depth > _MAX_DEPTH:
-        raise QueryError(f"the function {call_name(called)} calls itself")
+        said = f"the function {call_name(called)} calls itself"
+        if function.returns_table:
+            raise QueryError(f"{said}: one that returns a table can't")
+        raise QueryError(f"{said} through others, which is not available with DuckDB: {SQLITE}")
     for inner in body.find_all(exp.Anonymous):
         inner.meta["depth"] = depth
 

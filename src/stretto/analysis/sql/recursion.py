@@ -76,7 +76,7 @@ class RecursiveFunctions:
         if find_spec("numpy") is None:
             raise QueryError(
                 f"the function {statement.name} calls itself: with DuckDB, that needs numpy "
-                "(pip install numpy); the engine sqlite needs nothing"
+                "(pip install 'stretto[recursion]'); the engine sqlite needs nothing"
             )
         self.remove(statement.name)
         self._connection.create_function(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from stretto.analysis.sql import inspection
 from stretto.analysis.sql.advice import FUNCTIONS, Names
 from stretto.analysis.sql.catalog import Catalog, Function
+from stretto.analysis.sql.declarations import check_index
 from stretto.analysis.sql.errors import TOO_DEEP, QueryError, UnknownNameError, located
 from stretto.analysis.sql.explanation import Failure, explained
 from stretto.analysis.sql.library import Library
@@ -175,10 +176,14 @@ class Session:
             return self._run_sql(statement, rewrite(expanded, self.catalog, with_macros=False))
 
     def _index(self, statement: Statement) -> None:
-        """Note or forget an index: only its name and table are checked, DuckDB needs none."""
-        self._connection.execute(f'select 1 from "{statement.name}" limit 0')
+        """Note or forget an index: only its names are checked, DuckDB needs none."""
+        check_index(statement.columns, self._columns_of(statement.name))
+        if self.catalog.is_view(statement.name):
+            raise QueryError("views may not be indexed")
         index = statement.parameters[0], statement.name.lower()
         if statement.kind == "index":
+            if index in self._indexes and not statement.replaces:
+                raise QueryError(f"there is an index {index[0]} already: use create or replace")
             self._indexes.add(index)
         elif index in self._indexes:
             self._indexes.remove(index)

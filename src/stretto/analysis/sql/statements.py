@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
+from stretto.analysis.sql.declarations import MACRO_TYPES, TYPES, Declared, check_type, declarations
 from stretto.analysis.sql.errors import located
 from stretto.analysis.sql.inspection import FORMS, inspection
 from stretto.analysis.sql.tokens import Token, closing, source, split, tokenize
 from stretto.base.nearest_name import MISTYPED, nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 
 class Statement(NamedTuple):
@@ -25,7 +26,7 @@ class Statement(NamedTuple):
         name: The name of what is created or included; for `index` the name of the table.
         replaces: Whether the statement says `or replace`.
         parameters: The parameters of a function or macro, in lower case.
-        columns: The declared columns of a table, view or table function.
+        columns: The declared columns of a table, view or table function; those of an index.
         returns: The type that a function or macro returns, in lower case.
         types: The types of the parameters of a function, in lower case.
     """
@@ -90,6 +91,8 @@ _POSSIBLE = (
     " A query begins with select or with; there are also create, drop, insert, include perfetto "
     f"module; {FORMS}"
 )
+_CREATED = ("table", "view", "function", "macro", "index")
+"""What `create perfetto` creates."""
 _REFUSED = frozenset(
     "attach begin call checkpoint commit copy detach export import install load reset rollback "
     "savepoint set use vacuum".split()
@@ -134,9 +137,10 @@ class _Reader:
         self._check_first_word()
         return Statement("sql", source(self._text, self._ordinary()), self._tokens[0].start)
 
-    def _check_spelling(self, expected: str) -> None:
+    def _check_spelling(self, *expected: str) -> None:
+        """Raise the error for a mistyped keyword, if the next word is similar to one of these."""
         token = self._peek()
-        if token is not None and (advice := nearest(token.text, [expected], MISTYPED)):
+        if token is not None and (advice := nearest(token.text, expected, MISTYPED)):
             self._fail(f"syntax error at {token.text}.{advice}")
 
     def _check_first_word(self) -> None:
@@ -179,6 +183,7 @@ class _Reader:
 
     def _expect(self, word: str) -> bool:
         if not self._accept(word):
+            self._check_spelling(word)
             self._fail(f"expected {word!r} here")
         return True
 
@@ -208,55 +213,79 @@ class _Reader:
             self._fail("expected the name of a module here")
         return Statement("include", "", start, "".join(part.text for part in parts))
 
-    def _declared(self) -> tuple[str, ...]:
-        """Read `(name TYPE, …)`; return the names."""
-        return tuple(name for name, _ in self._typed())
+    def _declared(self, types: Sequence[str]) -> list[Declared]:
+        """Read `(name TYPE, …)`; the types are some of these."""
+        first, last = self._parentheses()
+        return declarations(self._text, self._tokens[first:last], self._tokens[last].start, types)
 
-    def _typed(self) -> list[tuple[str, str]]:
-        """Read `(name TYPE, …)`; return the names and types."""
-        opening = self._next
-        last = closing(self._tokens, opening, self._text)
+    def _parentheses(self) -> tuple[int, int]:
+        """Skip what is in parentheses; return where that begins and ends."""
+        self._expect("(")
+        first = self._next
+        last = closing(self._tokens, first - 1, self._text)
         self._next = last + 1
-        parts = [part for part in split(self._tokens[opening + 1 : last], ",") if part]
-        return [
-            (part[0].text.strip('"').lower(), part[1].text.lower() if len(part) > 1 else "")
-            for part in parts
-        ]
+        return first, last
+
+    def _columns(self) -> tuple[str, ...]:
+        """Read the declared columns, of which there is at least one; return their names."""
+        declared = self._declared(TYPES)
+        if not declared:
+            self._next -= 1
+            self._fail("expected a column here")
+        return tuple(column for column, _ in declared)
 
     def _parenthesized(self) -> bool:
         token = self._peek()
         return token is not None and token.text == "("
 
     def _created(self, replaces: bool) -> Statement:
-        for kind in ("table", "view", "function", "macro", "index"):
+        for kind in _CREATED:
             if self._accept(kind):
                 break
         else:
+            self._check_spelling(*_CREATED)
             self._fail("expected table, view, function, macro or index here")
         start, name = self._start(), self._name()
         if kind == "index":
             return self._index(kind, start, name, replaces)
-        declared = self._typed() if self._parenthesized() else []
-        if kind in ("table", "view"):
-            columns = tuple(column for column, _ in declared)
-            self._expect("as")
-            return Statement(kind, self._rest(), start, name, replaces, columns=columns)
-        return self._callable(kind, start, name.lower(), replaces, declared)
+        if kind in ("function", "macro"):
+            return self._callable(kind, start, name.lower(), replaces)
+        columns = self._columns() if self._parenthesized() else ()
+        self._expect("as")
+        return Statement(kind, self._rest(), start, name, replaces, columns=columns)
 
     def _index(self, kind: str, start: int, name: str, replaces: bool = False) -> Statement:
         self._expect("on")
-        return Statement(kind, "", start, self._name(), replaces, parameters=(name.lower(),))
+        table = self._name()
+        columns = self._indexed() if kind == "index" else ()
+        if (token := self._peek()) is not None:
+            self._fail(f"{token.text} is not expected here")
+        return Statement(kind, "", start, table, replaces, (name.lower(),), columns)
 
-    def _callable(
-        self, kind: str, start: int, name: str, replaces: bool, declared: list[tuple[str, str]]
-    ) -> Statement:
+    def _indexed(self) -> tuple[str, ...]:
+        """Read the columns of an index: `(a, b)`."""
+        first, last = self._parentheses()
+        self._next = first
+        columns = [self._name()]
+        while self._accept(","):
+            columns.append(self._name())
+        if self._next != last:
+            self._fail("expected , or ) here")
+        self._next += 1
+        return tuple(columns)
+
+    def _callable(self, kind: str, start: int, name: str, replaces: bool) -> Statement:
+        declared = self._declared(MACRO_TYPES if kind == "macro" else TYPES)
         self._expect("returns")
-        returns = self._name().lower()
+        returned, returns = self._next, self._name().lower()
         columns: tuple[str, ...] = ()
         if returns == "table" and kind == "function":
-            kind, columns = "table function", self._declared()
-        elif self._parenthesized():  # A type such as ID(slice.id).
-            self._declared()
+            kind, columns = "table function", self._columns()
+        elif kind == "macro":
+            check_type(self._text, self._tokens[returned], MACRO_TYPES)
+        elif self._parenthesized():  # A type such as ID(slice.id); or the table of a mistyped word.
+            check_type(self._text, self._tokens[returned], (*TYPES, "table"))
+            self._parentheses()
         self._expect("as")
         parameters, types = (tuple(part[i] for part in declared) for i in range(2))
         return Statement(

@@ -12,7 +12,8 @@ from stretto.analysis import raw_tables
 from stretto.analysis.query_result import RowsResult
 from stretto.analysis.sql import inspection
 from stretto.analysis.sql.advice import FUNCTIONS, Names
-from stretto.analysis.sql.errors import TOO_DEEP, QueryError, located
+from stretto.analysis.sql.declarations import check_index
+from stretto.analysis.sql.errors import TOO_DEEP, QueryError, UnknownNameError, located
 from stretto.analysis.sql.explanation import Failure, explained
 from stretto.analysis.sql.library import Library
 from stretto.analysis.sql.macros import Macro, expand
@@ -22,7 +23,7 @@ from stretto.analysis.sql.syntax import check_syntax
 from stretto.analysis.sql.tokens import tokenize
 from stretto.analysis.sql_views import TABLES
 from stretto.analysis.sqlite.functions import TraceFunctions, add_functions
-from stretto.analysis.sqlite.table_functions import replace_table_functions
+from stretto.analysis.sqlite.table_functions import check_recursion, replace_table_functions
 from stretto.analysis.sqlite.views import views
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ class SqliteEngine:
                 check_syntax(sql, statement, self._macros)
                 self._failed = ""
                 result = self._execute(statement)
-            except sqlite3.Error as error:
+            except (sqlite3.Error, UnknownNameError) as error:
                 said = self._said(error)
                 failure = Failure(said, statement, sql, partial(self._again, statement))
                 raise explained(failure, self._names_of(sql)) from error
@@ -112,13 +113,13 @@ class SqliteEngine:
         """Run a statement that failed with another text; return the message."""
         try:
             self._execute(statement._replace(text=sql))
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnknownNameError) as error:
             return self._said(error)
         except (QueryError, RecursionError):
             pass
         return ""
 
-    def _said(self, error: sqlite3.Error) -> str:
+    def _said(self, error: Exception) -> str:
         """Return what SQLite says of an error; of one in the user's function what that says."""
         return self._failed if _IN_FUNCTION in str(error) and self._failed else str(error)
 
@@ -146,13 +147,13 @@ class SqliteEngine:
             self._create_function(statement)
         elif kind == "table function":
             self._check_new(statement, self._functions)
-            body = expand(statement.text, self._macros)
-            self._functions[statement.name.lower()] = statement._replace(text=body)
+            function = statement._replace(text=expand(statement.text, self._macros))
+            check_recursion(function, self._functions)
+            self._functions[statement.name.lower()] = function
         elif kind == "drop index":
             self._connection.execute(f'drop index "{statement.parameters[0]}"')
         elif kind == "index":
-            columns = ", ".join(statement.columns) or "1"
-            self._run(f'create index "{statement.parameters[0]}" on "{statement.name}" ({columns})')
+            self._create_index(statement)
         elif kind in ("span join", "new span join"):
             query = span_join(expand(statement.text, self._macros), self._columns_of)
             created = "table" if kind == "span join" else "table if not exists"
@@ -162,6 +163,14 @@ class SqliteEngine:
         else:
             self._create(statement)
         return RowsResult((), [])
+
+    def _create_index(self, statement: Statement) -> None:
+        (name,) = statement.parameters
+        check_index(statement.columns, self._columns_of(statement.name))
+        columns = ", ".join(f'"{column}"' for column in statement.columns)
+        if statement.replaces:
+            self._run(f'drop index if exists "{name}"')
+        self._run(f'create index "{name}" on "{statement.name}" ({columns})')
 
     def _expanded(self, text: str) -> str:
         return replace_table_functions(expand(text, self._macros), self._functions)

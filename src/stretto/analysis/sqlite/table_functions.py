@@ -9,6 +9,7 @@ from a function that returns a JSON list.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from stretto.analysis.sql.errors import QueryError
@@ -70,6 +71,31 @@ def replace_table_functions(text: str, functions: Mapping[str, Statement]) -> st
             return text
         text = _replaced(text, tokens, call, functions)
     raise QueryError(f"the statement has more than {_MAX_CALLS} calls of table functions")
+
+
+def check_recursion(function: Statement, functions: Mapping[str, Statement]) -> None:
+    """Check that a new table function doesn't call itself: its calls could not be replaced.
+
+    Args:
+        function: The statement that creates it.
+        functions: The other table functions, by name.
+
+    Raises:
+        QueryError: It calls itself, or a function that calls it.
+    """
+    name = function.name.lower()
+    reached, left = set[str](), [function]
+    while left:
+        called = _called(left.pop().text)
+        if name in called:
+            raise QueryError(f"the function {name} calls itself: one that returns a table can't")
+        left += [functions[each] for each in called - reached if each in functions]
+        reached |= called
+
+
+def _called(text: str) -> set[str]:
+    """Return the names before a parenthesis, in lower case."""
+    return {token.text.lower() for token, after in pairwise(tokenize(text)) if after.text == "("}
 
 
 def _find(text: str, tokens: Sequence[Token], functions: Mapping[str, Statement]) -> _Call | None:
