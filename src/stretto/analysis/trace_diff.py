@@ -41,12 +41,15 @@ class Calls:
         total: The sum of their self times, in ns.
         squares: The sum of the squares of their self times.
         with_inside: The sum of their times with the slices inside, in ns; recursion counts once.
+        callers: The calls by what is directly around them: None is nothing. They have no callers
+            of their own, and their `with_inside` counts recursion twice.
     """
 
-    __slots__ = ("number", "squares", "total", "with_inside")
+    __slots__ = ("callers", "number", "squares", "total", "with_inside")
 
     def __init__(self) -> None:
         self.number = self.total = self.squares = self.with_inside = 0
+        self.callers: dict[Key | None, Calls] = {}
 
     def add(self, duration: int) -> None:
         """Count a call with this self time, in ns."""
@@ -116,10 +119,15 @@ def self_times(importer: _native.TraceImporter, *, cpu: bool = False) -> dict[Ke
         if parent is not None and duration > 0:
             own[parent] -= duration
     found: dict[Key, Calls] = {}
-    for duration, self_time, category, name in zip(columns[0], own, *columns[2:], strict=True):
+    keys = [(category or "", name or "") for category, name in zip(*columns[2:], strict=True)]
+    for duration, self_time, parent, key in zip(columns[0], own, columns[1], keys, strict=True):
         if duration > 0:
-            calls = found.setdefault((category or "", name or ""), Calls())
+            calls = found.setdefault(key, Calls())
             calls.add(max(self_time, 0))
+            caller = None if parent is None else keys[parent]
+            by_caller = calls.callers.setdefault(caller, Calls())
+            by_caller.add(max(self_time, 0))
+            by_caller.with_inside += duration
     for row in importer.slice_totals("function")[2]:
         if (key := (row[0] or "", row[1] or "")) in found:
             found[key].with_inside = row[10] if cpu else row[4]

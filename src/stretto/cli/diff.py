@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from math import isinf
 from typing import TYPE_CHECKING
 
+from stretto.analysis.changed_callers import changed_caller
 from stretto.analysis.trace_addresses import paths_of
 from stretto.analysis.trace_diff import MIN_GROUP, Change, changed_inside, compare, self_times
 from stretto.analysis.trace_tables import damage, import_trace
@@ -30,7 +32,8 @@ BEFORE and AFTER is a trace, a folder of traces, or a quoted pattern. Needs no o
 
 With three or more traces on each side, noise is measured; with fewer it is estimated. A busy
 machine makes everything slower; --cpu compares CPU time, which it changes little. Callers whose
-time changed by what is inside them are listed below; --fail-above looks at self times only.
+time changed by what is inside them are listed below; --fail-above looks at self times only, and
+names the caller if it was that which changed: it makes more calls, or its calls take longer.
 """
 
 _LIMIT = 20
@@ -107,6 +110,13 @@ def _ratio_text(change: Change) -> str:
     return "gone" if not change.after else f"{change.ratio:+.1%}"
 
 
+def _total_ratio_text(change: Change) -> str:
+    """Format the change of the time with the slices inside."""
+    if not change.total_before:
+        return "new"
+    return f"{change.total_after / change.total_before - 1:+.1%}"
+
+
 _NOISE = {True: "noise", False: "", None: "few calls"}
 
 
@@ -127,16 +137,18 @@ def _callers(changes: list[Change], given: argparse.Namespace) -> str:
     """Return a table of what changed by the slices inside; empty if nothing did."""
     rows = [
         (
-            f"{change.total_after / change.total_before - 1:+.1%}",
+            _total_ratio_text(change),
             time_text(change.total_before),
             time_text(change.total_after),
+            f"{change.calls_before:.4g}",
+            f"{change.calls_after:.4g}",
             change.name,
             change.category,
         )
         for change in changed_inside(changes, given.min_share)[: min(_CALLERS, given.limit)]
     ]
-    columns = ["change", "total before", "total after", "name", "category"]
-    table = as_table(columns, rows, columns[:3])
+    columns = ["change", "total before", "total after", "calls", "calls after", "name", "category"]
+    table = as_table(columns, rows, columns[:5])
     return f"\nChanged by the slices inside:\n\n{table}" if rows else ""
 
 
@@ -173,12 +185,36 @@ def _whole(changes: list[Change]) -> Change:
     return Change("", "all", before, after, 0, 0, 1, is_noise=None)
 
 
-def _failures(changes: list[Change], whole: Change, given: argparse.Namespace) -> list[str]:
+def _failures(
+    changes: list[Change], whole: Change, sides: tuple[_Side, _Side], given: argparse.Namespace
+) -> list[str]:
+    """Return what grew by more than the limit; a caller that changed is named first."""
     limit = given.fail_above
     if limit is None:
         return []
     slower = [c for c in changes if c.share >= given.min_share and not c.is_noise]
-    return [f"{c.name} {_ratio_text(c)}" for c in (whole, *slower) if c.ratio > limit]
+    causes: dict[str, list[str]] = {}
+    for change in (whole, *slower):
+        if change.ratio > limit:
+            text = f"{change.name} {_ratio_text(change)}"
+            causes.setdefault(_cause(change, changes, sides), []).append(text)
+    own = causes.pop("", [])
+    return [*own, *(f"{cause} ({', '.join(texts)})" for cause, texts in causes.items())]
+
+
+def _cause(change: Change, changes: list[Change], sides: tuple[_Side, _Side]) -> str:
+    """Return a sentence about the caller that made a time grow; empty if there is none."""
+    found = changed_caller((change.category, change.name), *(side.times for side in sides))
+    if found is None:
+        return ""
+    caller = next(c for c in changes if (c.category, c.name) == found.caller)
+    grew = f"{caller.name} {_total_ratio_text(caller)}"
+    callee = found.callee[1]
+    if not found.more_calls:
+        return f"{grew}: its calls of {callee} take longer"
+    if isinf(found.more_calls):
+        return f"{grew}: it calls {callee}, which it didn't before"
+    return f"{grew}: it calls {callee} {found.more_calls:.3g} times as often"
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -196,7 +232,7 @@ def run(arguments: Sequence[str]) -> int:
         print(_as_json(changes, whole), end="")
     else:
         print(_as_text(changes, whole, (len(before.times), len(after.times)), given), end="")
-    failures = _failures(changes, whole, given)
+    failures = _failures(changes, whole, (before, after), given)
     if failures:
         raise CommandError(
             f"diff: times grew by more than {given.fail_above:.0%}: {', '.join(failures)}."

@@ -128,6 +128,43 @@ def test_growth_beyond_the_limit_fails(
     assert ("handler +30.0%" in capsys.readouterr().err) == bool(status)
 
 
+def calls(path: Path, parses: int, *, other_ns: int = 0) -> str:
+    """Save a trace in which each of ten `handle` calls `parse`, and each of these `burn`."""
+    events = []
+    for start in range(0, 10_000_000, 1_000_000):
+        events.append(("handle", start, 100_000 + parses * 50_000))
+        for number in range(parses):
+            events.append(("parse", start + 1000 + number * 50_000, 40_000 + other_ns))
+            events.append(("burn", start + 2000 + number * 50_000, 30_000 + other_ns))
+        events.append(("render", start + 10_000 + parses * 50_000, 50_000))
+        events.append(("burn", start + 11_000 + parses * 50_000, 30_000))
+    made = [
+        {"ph": "X", "pid": 1, "tid": 1, "ts": start / 1000, "dur": duration / 1000, "name": name}
+        for name, start, duration in events
+    ]
+    path.write_text(json.dumps(made))
+    return str(path)
+
+
+def test_caller_that_makes_more_calls_is_named_first(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before, after = calls(tmp_path / "a.json", 4), calls(tmp_path / "b.json", 12)
+    assert main(["diff", "--fail-above", "10%", before, after]) == 1
+    failure = "handle +133.3%: it calls parse 3 times as often (burn +160.0%, parse +200.0%)."
+    assert capsys.readouterr().err.endswith(failure + "\n")
+
+
+def test_caller_whose_calls_take_longer_is_named_first(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = calls(tmp_path / "a.json", 4)
+    after = calls(tmp_path / "b.json", 4, other_ns=8000)
+    assert main(["diff", "--fail-above", "10%", before, after]) == 1
+    failure = "parse +20.0%: its calls of burn take longer (burn +21.3%)."
+    assert capsys.readouterr().err.endswith(failure + "\n")
+
+
 def test_small_share_and_speedup_do_not_fail(tmp_path: Path) -> None:
     before = save(tmp_path / "a", steady(10), other_ns=10_000_000)
     after = save(tmp_path / "b", steady(20), other_ns=10_000_000)
