@@ -7,6 +7,7 @@ from fnmatch import fnmatchcase
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from stretto.analysis.duration_plot import draw_histogram, unit_of
 from stretto.analysis.export.lanes import read_lanes, rows_of
 from stretto.analysis.export.stacks import NANOSECONDS, read_stacks
 from stretto.base.errors import StrettoError
@@ -22,15 +23,15 @@ if TYPE_CHECKING:
 MISSING = "plots need {}: `pip install 'stretto[plot]'` installs it"
 MAX_LANES = 24
 MAX_COUNTERS = 12
-_BINS = 60
 _WIDTH = 16.0
 _PIXELS = 2000
 """Slices that begin at the same pixel of a row are drawn once."""
 _LETTERS = 11
 """Letters per inch."""
+_TITLE = 80
+"""The most letters of a title."""
 _SHORTEST = 6
 """A name with fewer letters isn't cut."""
-_UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
 
 
 class PlotError(StrettoError):
@@ -54,13 +55,9 @@ def draw(importer: Importer, kind: str, title: str, pattern: str = "*") -> Any:
         made = import_module("matplotlib.figure").Figure(layout="constrained")
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(MISSING.format(error.name), name=error.name) from error
-    made.suptitle(title)
+    made.suptitle(_shortened(title, _TITLE), parse_math=False)
     KINDS[kind](made, importer, pattern)
     return made
-
-
-def _unit(nanoseconds: float) -> tuple[float, str]:
-    return next((each for each in _UNITS if nanoseconds >= each[0]), _UNITS[-1])
 
 
 def _colour(name: str) -> tuple[float, float, float]:
@@ -98,7 +95,7 @@ def _slices(figure: Any, importer: Importer, pattern: str) -> None:
     shown = chosen[:MAX_LANES]
     first = min(slices[0].start for _, slices in shown)
     whole = max(max(each.end for each in slices) for _, slices in shown) - first or 1
-    scale, unit = _unit(whole)
+    scale, unit = unit_of(whole)
     axes, row = figure.subplots(), 0
     places, labels = [], []
     for lane, slices in shown:
@@ -123,8 +120,8 @@ def _slices(figure: Any, importer: Importer, pattern: str) -> None:
         axes.set_title(f"the {len(shown)} lanes with the most slices, of {len(chosen)}", size=9)
 
 
-def _shortened(text: str) -> str:
-    return text if len(text) <= 40 else f"{text[:39]}…"
+def _shortened(text: str, most: int = 40) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def _literal(texts: Iterable[Any]) -> None:
@@ -179,7 +176,7 @@ def _counters(figure: Any, importer: Importer, pattern: str) -> None:
         raise PlotError(f"there is no counter {pattern!r}")
     shown = sorted(lines, key=lambda line: -len(line.values))[:MAX_COUNTERS]
     first = min(line.values[0][0] for line in shown)
-    scale, unit = _unit(max(line.values[-1][0] for line in shown) - first)
+    scale, unit = unit_of(max(line.values[-1][0] for line in shown) - first)
     every = figure.subplots(len(shown), 1, sharex=True, squeeze=False)[:, 0]
     for axes, line in zip(every, shown, strict=True):
         size, value_unit = _value_unit(line)
@@ -199,7 +196,7 @@ def _counters(figure: Any, importer: Importer, pattern: str) -> None:
 def _value_unit(line: _Line) -> tuple[float, str]:
     """Return what the values are divided by, and their unit then."""
     if line.unit == "ns":
-        return _unit(max(value for _, value in line.values))
+        return unit_of(max(value for _, value in line.values))
     return 1.0, line.unit
 
 
@@ -235,7 +232,7 @@ def _flame(figure: Any, importer: Importer, pattern: str) -> None:
             root.add(stack.names[matching[0] :], stack.value)
     if not root.value:
         raise PlotError(f"there is no slice {pattern!r} with a duration")
-    scale, unit = _unit(root.value) if found.unit == NANOSECONDS else (1.0, "samples")
+    scale, unit = unit_of(root.value) if found.unit == NANOSECONDS else (1.0, "samples")
     axes, depth = figure.subplots(), 0
     for name, left, row, width in root.boxes():
         if width * _PIXELS >= root.value:
@@ -246,43 +243,13 @@ def _flame(figure: Any, importer: Importer, pattern: str) -> None:
     figure.set_size_inches(_WIDTH, min(max(depth * 0.25 + 1.5, 3), 40))
 
 
-def _percentile(values: list[int], percent: int) -> float:
-    """Return a percentile of sorted values, as the SQL function `percentile` does."""
-    rank, rest = divmod((len(values) - 1) * percent, 100)
-    above = values[min(rank + 1, len(values) - 1)]
-    return values[rank] + (above - values[rank]) * rest / 100
-
-
-def _edges(low: float, high: float, *, logarithmic: bool) -> list[float]:
-    """Return the edges of the bins; the last one is `high` itself, so that no value is lost."""
-    steps = [step / _BINS for step in range(_BINS)]
-    if logarithmic:
-        return [*(low * (high / low) ** step for step in steps), high]
-    return [*(low + (high - low) * step for step in steps), high]
-
-
 def _latency(figure: Any, importer: Importer, pattern: str) -> None:
     """Draw a histogram of the durations, with their percentiles."""
     chosen = _matching(read_lanes(importer), pattern)
     durations = sorted(s.end - s.start for _, slices in chosen for s in slices if s.end > s.start)
     if not durations:
         raise PlotError(f"there is no slice {pattern!r} with a duration")
-    scale, unit = _unit(durations[len(durations) // 2])
-    low, high = durations[0] / scale, max(durations[-1], durations[0] + 1) / scale
-    logarithmic = high >= 10 * low  # Below, the labels of a logarithmic axis are hard to read.
-    edges = _edges(low, high, logarithmic=logarithmic)
-    axes = figure.subplots()
-    axes.hist([each / scale for each in durations], bins=edges, color="#1f6feb", alpha=0.8)
-    for percent, colour in ((50, "0.2"), (90, "#d29922"), (99, "#cf222e")):
-        value = _percentile(durations, percent) / scale
-        label = f"p{percent}: {value:.4g} {unit}"
-        axes.axvline(value, color=colour, linestyle="--", label=label)
-    axes.set(xlabel=f"duration [{unit}]", ylabel="slices")
-    if logarithmic:
-        axes.set_xscale("log")
-    else:
-        axes.ticklabel_format(axis="x", style="plain", useOffset=False)
-    axes.legend(title=f"{len(durations):,} slices")
+    draw_histogram(figure.subplots(), durations)
     figure.set_size_inches(10, 5)
 
 

@@ -165,6 +165,11 @@ order by name""",
 }
 """The questions by name."""
 
+DURATIONS = frozenset("busy dur longest overlap p50 p90 p99 total waiting".split())
+"""The columns of answers that are durations, in ns."""
+INSTANTS = frozenset(("start", "time"))
+"""The columns of answers that are times since the trace's start, in ns."""
+
 
 def query_of(name: str, slice_name: str) -> str:
     """Return the query of a question.

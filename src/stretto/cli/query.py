@@ -20,6 +20,7 @@ from stretto.analysis.raw_tables import names_raw_table
 from stretto.analysis.sql.errors import QueryError
 from stretto.analysis.trace_processor import DUCKDB, ENGINES, SQLITE, TraceProcessor
 from stretto.base.errors import CommandError
+from stretto.cli.question_table import answer_table
 from stretto.cli.text_table import aligned, as_table, printable
 from stretto.cli.trace_reading import reading, warn_of_damage
 from stretto.cli.verb_parser import VerbParser, flag, port_number
@@ -48,6 +49,7 @@ by name.
 
 Tables: slice, thread_track, process_track, track, counter, counter_track, counters, thread,
 process, args, flow, android_logs, clock_snapshot, metadata, stats, trace_bounds. Times are ns.
+Answers to --ask have units in tables; in csv, json and parquet their times are ns, too.
 "show tables" lists all, "describe slice" the columns of one, "show modules" the modules.
 """
 
@@ -224,7 +226,9 @@ def _answer(given: argparse.Namespace) -> str | bytes:
         result = trace.query(sql)
         if given.format == "parquet":
             return as_parquet(result)
-        return _FORMATS[given.format](result.columns, result.fetchall())
+        is_shown = given.ask is not None and given.format == "table"
+        form = answer_table if is_shown else _FORMATS[given.format]
+        return form(result.columns, result.fetchall())
 
 
 def _warn_without_answer(trace: TraceProcessor, given: argparse.Namespace) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -87,6 +88,36 @@ def test_longest_slice_is_in_the_histogram(shortest: int) -> None:
         (axes,) = draw(import_trace(recorded.trace), "latency", "t").axes
         assert sum(bar.get_height() for bar in axes.patches) == 3
         assert axes.get_xscale() == ("log" if shortest == 1_000_000 else "linear")
+
+
+@pytest.mark.usefixtures("matplotlib")
+@pytest.mark.parametrize(
+    ("durations", "labels"),
+    [
+        ([5_000, 70_000], ["5 µs", "10 µs", "20 µs", "50 µs"]),
+        ([900, 2_000_000], ["1 µs", "10 µs", "100 µs", "1 ms"]),
+        ([1, 10**13], ["1 ns", "10 ns", "100 ns", "1 µs", "10 µs", "100 µs", "1 ms", "10 ms",
+                       "100 ms", "1 s", "10 s", "100 s", "1,000 s", "10,000 s"]),
+    ],
+)  # fmt: skip
+def test_labels_of_durations_have_units_and_do_not_overlap(
+    durations: list[int], labels: list[str]
+) -> None:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    from stretto.analysis.duration_plot import draw_histogram
+
+    figure = Figure(layout="constrained", figsize=(10, 5))
+    axes = figure.subplots()
+    draw_histogram(axes, durations)
+    FigureCanvasAgg(figure).draw()
+    shown = [text for text in axes.get_xticklabels(which="both") if text.get_text()]
+    assert [text.get_text() for text in shown] == labels
+    boxes = [text.get_window_extent() for text in shown]
+    assert all(left.x1 < right.x0 for left, right in pairwise(boxes))
+    assert all(box.x0 >= 0 and box.x1 <= figure.bbox.x1 for box in boxes)
+    assert axes.get_legend().get_window_extent().y0 >= axes.bbox.y1 - 1
 
 
 @pytest.mark.usefixtures("matplotlib")

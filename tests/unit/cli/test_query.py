@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import sys
 from pathlib import Path
 
 import pytest
 
 import stretto
-from stretto.analysis.questions import QUESTIONS
+from stretto.analysis.questions import DURATIONS, INSTANTS, QUESTIONS
 from stretto.base.errors import CommandError
 from stretto.cli import query
 from stretto.cli.main import main
@@ -108,6 +109,25 @@ class TestQuestions:
         assert capsys.readouterr().err == ""
         assert main(["query", trace, "--ask", "p99", "--slice", "werk"]) == 0
         assert "no slice has the name 'werk'. Did you mean work?" in capsys.readouterr().err
+
+    def test_table_shows_times_with_units(
+        self, trace: str, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert main(["query", trace, "--ask", "longest"]) == 0
+        row = capsys.readouterr().out.splitlines()[2]
+        assert re.match(r"0\.\d{6} s +[\d.]+ (ns|us|ms) +work ", row)
+
+    def test_times_of_csv_and_json_are_nanoseconds(
+        self, trace: str, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert main(["query", trace, "--ask", "longest", "--format", "json"]) == 0
+        (row,) = json.loads(capsys.readouterr().out)
+        assert main(["query", trace, "select dur from slice", "--format", "csv"]) == 0
+        assert capsys.readouterr().out == f"dur\n{row['dur']}\n"
+
+    def test_columns_with_times_are_in_the_questions(self) -> None:
+        sql = " ".join(question.sql for question in QUESTIONS.values())
+        assert [name for name in DURATIONS | INSTANTS if f"as {name}" not in sql] == []
 
     def test_list_shows_each_question(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["query", "--list"]) == 0
