@@ -230,6 +230,12 @@ static bool wakes(struct st_code_record* r, uint64_t now) {
   return true;
 }
 
+/* Returns false: the result of st_auto_enter() that stops the reports. */
+static bool stops_reports(struct st_code_record* r) {
+  st_code_record_stops_reports(r);
+  return false;
+}
+
 static uint64_t own_frame(void) {
   return st_python_frame(PyThreadState_Get()).address;
 }
@@ -264,10 +270,10 @@ bool st_auto_enter(PyObject* code, bool resumes) {
   if (st_code_suspends(code))
     st_coroutine_step_begins(code, own_frame(), now, resumes);
   if (r->state == ST_CODE_OFF && !wakes(r, now))
-    return false;
+    return stops_reports(r);
   if (ST_UNLIKELY(st_hooks.some_foreign) && st_call_is_inner_foreign(code)) {
     st_shown_count_short(r);
-    return r->state == ST_CODE_ON;
+    return r->state == ST_CODE_ON || stops_reports(r);
   }
   s->busy = true;
   st_shown_enter(s, own_frame(), r, now, resumes);

@@ -15,6 +15,10 @@ enum {
 
 static const enum st_code_state kFirstState =
     ST_CALLS_ARE_REPORTED ? ST_CODE_ON : ST_CODE_OFF;
+static const uint64_t kFirstReport =
+    ST_CALLS_ARE_REPORTED ? 0 : ST_BEGINS_UNKNOWN;
+/* `reported_since` of code that the sampling thread is arming. */
+#define ARMING (ST_BEGINS_UNKNOWN - 1)
 
 /* The records are in chunks of memory that never move.  The hash table `slots`
  * maps a code object to its record's number + 1, or 0.
@@ -56,14 +60,23 @@ struct st_code_record* st_code_record_find(uint64_t code) {
   }
 }
 
+static bool can_be_armed(const struct st_code_record* r) {
+  return ST_CALLS_ARE_REPORTED && r &&
+         atomic_load_explicit(&r->state, memory_order_relaxed) ==
+             ST_CODE_OFF &&
+         !atomic_load_explicit(&r->armed, memory_order_relaxed);
+}
+
+/* If a thread meanwhile makes the interpreter stop its reports again, begins stay
+ * unknown. */
 void st_code_record_arm(struct st_code_record* r) {
-  if (!r ||
-      atomic_load_explicit(&r->state, memory_order_relaxed) != ST_CODE_OFF ||
-      atomic_load_explicit(&r->armed, memory_order_relaxed))
+  if (!can_be_armed(r))
     return;
   atomic_store(&r->armed, true);
-  r->armed_at = st_boottime_ns();
+  uint64_t unknown = ST_BEGINS_UNKNOWN, arming = ARMING;
+  atomic_compare_exchange_strong(&r->reported_since, &unknown, ARMING);
   st_python_rearm(r->code);
+  atomic_compare_exchange_strong(&r->reported_since, &arming, st_boottime_ns());
 }
 
 void st_code_record_publish(const struct st_code_record* r) {
@@ -75,6 +88,10 @@ void st_code_record_publish(const struct st_code_record* r) {
 }
 
 /* From here on: functions that need the GIL. */
+
+void st_code_record_stops_reports(struct st_code_record* r) {
+  atomic_store(&r->reported_since, ST_BEGINS_UNKNOWN);
+}
 
 static bool takes_time(uint8_t opcode) {
   switch (opcode) {
@@ -172,6 +189,7 @@ struct st_code_record* st_code_record_get(PyObject* code) {
   r->name = text_of(st_code_name(code));
   r->file = text_of(((PyCodeObject*)code)->co_filename);
   r->was_off = state == ST_CODE_OFF;
+  r->reported_since = kFirstReport;
   r->starter = st_code_is_starter(code);
   r->may_block =
       r->starter || (state != ST_CODE_NEVER && st_code_may_block(code));
@@ -192,6 +210,7 @@ static void restart(struct st_code_record* r) {
                                .file = r->file,
                                .state = kFirstState,
                                .was_off = kFirstState == ST_CODE_OFF,
+                               .reported_since = kFirstReport,
                                .may_block = r->may_block,
                                .reports_calls = r->reports_calls};
 }

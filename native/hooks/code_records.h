@@ -22,6 +22,9 @@
 
 enum { ST_MAX_CODE_RECORDS = 1 << 16 };
 
+/* A time later than all others. */
+#define ST_BEGINS_UNKNOWN UINT64_MAX
+
 enum st_code_state { ST_CODE_ON, ST_CODE_OFF, ST_CODE_NEVER };
 
 /* The members are atomic, because the sampling thread reads and writes them
@@ -33,8 +36,9 @@ struct st_code_record {
   _Atomic uint8_t state;
   /* The code is OFF, but armed: the interpreter reports its next call. */
   _Atomic bool armed;
-  /* Since when.  Only the sampling thread uses this time. */
-  uint64_t armed_at;
+  /* Since when the interpreter has reported each begin of a call of this code;
+   * ST_BEGINS_UNKNOWN while it may leave some out. */
+  _Atomic uint64_t reported_since;
   /* The code was OFF at some time, so some of its calls were not counted. */
   bool was_off;
   /* When another call last switched it on again; 0 before that. */
@@ -79,6 +83,10 @@ struct st_code_record* st_code_record_get(PyObject* code);
 /* Makes the interpreter report the next call of code that is OFF; `record` may
  * be NULL.  May be called without the GIL. */
 void st_code_record_arm(struct st_code_record* record);
+
+/* The interpreter will not report further begins of calls, at one place of the
+ * code or more.  The caller holds the GIL. */
+void st_code_record_stops_reports(struct st_code_record* record);
 
 uint32_t st_code_records_count(void);
 /* Returns the record with this index, or NULL if there is none.  Indices are

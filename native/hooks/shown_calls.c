@@ -597,6 +597,13 @@ static uint32_t depth_of(const struct st_shown_calls* s, uint64_t address,
   return 0;
 }
 
+void st_shown_may_begin_later(struct st_shown_frame* f, uint64_t time) {
+  uint64_t since = atomic_load(&f->record->reported_since);
+  uint64_t latest = since < time ? since : time;
+  if (f->begin + f->later_ns < latest)
+    f->later_ns = latest - f->begin;
+}
+
 bool st_shown_leave(struct st_shown_calls* s, uint64_t address,
                     struct st_code_record* record, uint64_t now,
                     PyObject* raised) {
@@ -605,6 +612,8 @@ bool st_shown_leave(struct st_shown_calls* s, uint64_t address,
     return false;
   st_shown_note_event(s, now);
   st_shown_cut(s, depth);
+  if (s->frames[depth - 1].sampled)
+    st_shown_may_begin_later(&s->frames[depth - 1], now);
   s->frames[depth - 1].last = now;
   st_shown_write_due(s, now);
   s->raised = raised;

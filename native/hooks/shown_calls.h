@@ -211,6 +211,9 @@ bool st_shown_leave(struct st_shown_calls* s, uint64_t address,
 struct st_shown_frame* st_shown_insert(struct st_shown_calls* s, uint32_t index,
                                        uint64_t address,
                                        struct st_code_record* record);
+/* A call is open in the frame at `time`.  It may have begun later than the
+ * frame's call if begins of calls were not reported since. */
+void st_shown_may_begin_later(struct st_shown_frame* frame, uint64_t time);
 /* Sets `last` of each frame in the thread's last stack sample.  The new value
  * is the time until which the stack did not change.  If that time is later than
  * `now`, the new value is `now`. */

@@ -168,20 +168,19 @@ static void find_new(struct known_thread* k) {
 
 /* Arms the functions on the stack, and finds the calls that may be new.  A call
  * is known if the previous sample contains it.  That is certain if its frame is
- * unchanged and its function has been armed since: then no other call of the
- * function has begun.  If it was switched off meanwhile, by a short call on
- * another thread, the sample is put although it looks the same: it may be one of
- * other calls. */
+ * unchanged and each begin of a call of its function was reported since.  If not,
+ * because of short calls on another thread, the sample is put although it looks
+ * the same: it may be one of other calls. */
 static void arm_stack(struct known_thread* k) {
   k->first_known = 0;
   for (int i = 0; i < k->depth; i++) {
     struct st_code_record* r = st_code_record_find(k->frames[i].code);
-    if (!r ||
-        atomic_load_explicit(&r->state, memory_order_relaxed) != ST_CODE_OFF)
+    if (!r)
       continue;
-    if (i < k->first_same ||
-        !atomic_load_explicit(&r->armed, memory_order_relaxed) ||
-        r->armed_at > k->armed_at)
+    bool off =
+        atomic_load_explicit(&r->state, memory_order_relaxed) == ST_CODE_OFF;
+    if ((off && i < k->first_same) ||
+        atomic_load(&r->reported_since) > k->armed_at)
       k->first_known = i + 1;
     st_code_record_arm(r);
   }

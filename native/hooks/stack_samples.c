@@ -148,8 +148,8 @@ static void see_again(struct st_shown_frame* f,
     f->last = from->time;
   if (!f->sampled)
     return;
-  if (!known && f->later_ns < from->read - f->begin)
-    f->later_ns = from->read - f->begin;
+  if (!known)
+    st_shown_may_begin_later(f, from->read);
   f->samples++;
   f->confirmed = f->confirmed || f->samples >= 2;
 }

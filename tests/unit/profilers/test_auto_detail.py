@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from time import perf_counter_ns
 from typing import Any
 
 import pytest
@@ -117,6 +118,27 @@ def test_slice_ends_when_its_generator_yields_or_its_function_raises() -> None:
     assert names == ["generates", "generates", "fails"]
     raised = [event.args.get("exception") for event in result.events if event.type == END]
     assert raised == [None, None, "KeyError"]
+
+
+@with_events
+def test_slice_that_may_be_of_a_later_call_says_so() -> None:
+    """The interpreter reports neither the end of the first call nor the begin of the last one."""
+    begins = []
+
+    def switched_off_while_open(kind: str) -> None:
+        begins.append(perf_counter_ns())
+        for _ in range(200 if kind == "first" else 0):
+            switched_off_while_open("inner")
+        if kind == "last":
+            raise KeyError  # the interpreter always reports this end
+
+    with recorded(CATEGORY) as result:
+        _pyhooks.pause_sampling()  # no sample tells the calls apart
+        switched_off_while_open("first")
+        with pytest.raises(KeyError):
+            switched_off_while_open("last")
+    [end] = [event for event in result.events if event.args.get("exception") == "KeyError"]
+    assert end.args["begins_up_to_ns_later"] >= begins[-1] - begins[0]
 
 
 @with_events
