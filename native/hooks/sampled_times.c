@@ -57,43 +57,45 @@ static struct st_code_record* record_at(const struct st_sampled_time* s,
   return index < s->depth ? st_code_record_find(s->frames[index].code) : NULL;
 }
 
-/* Returns the totals of the function in which the thread has waited since the
- * last sample. */
-static struct st_function_totals* waiter(const struct st_sampled_time* s,
-                                         struct st_code_record* innermost) {
-  struct st_function_totals* totals = totals_of(innermost);
-  if (!totals)
-    return NULL;
-  if (s->ran == 0)
-    innermost->found_waiting = true;
-  if (innermost->found_waiting)
-    s->thread->waited_in = innermost->totals;
-  struct st_function_totals* last = st_totals_at(s->thread->waited_in);
-  return last ? last : totals;
+static void add_wait(const struct st_sampled_time* s,
+                     struct st_code_record* innermost) {
+  uint32_t owner =
+      st_wait_owner(&s->thread->owners, innermost->totals, s->ran == 0,
+                    &innermost->found_waiting);
+  st_sampler_add(&st_totals_at(owner)->waiting_ns, s->waited);
 }
 
+/* Adds waiting time, and running time as own time of the innermost function. */
 static void add_own(const struct st_sampled_time* s,
-                    struct st_code_record* innermost, uint64_t earlier) {
+                    struct st_code_record* innermost, uint64_t ran) {
   struct st_function_totals* totals = totals_of(innermost);
-  struct st_function_totals* waiting = s->waited ? waiter(s, innermost) : NULL;
-  if (waiting)
-    st_sampler_add(&waiting->waiting_ns, s->waited);
+  if (totals && s->waited)
+    add_wait(s, innermost);
   if (totals)
-    st_sampler_add(&totals->own_ns, s->ran - earlier);
+    st_sampler_add(&totals->own_ns, ran);
   if (innermost && innermost->reports_calls && s->waited > s->ran)
     atomic_store(&s->thread->waited, s->time);
+}
+
+/* Returns the running time of the functions on the stack. */
+static uint64_t run_on_stack(const struct st_sampled_time* s,
+                             uint64_t earlier) {
+  return ST_CALLS_ARE_REPORTED
+             ? s->ran - earlier
+             : st_owned_run(&s->thread->owners, s->ran, s->runs);
 }
 
 void st_sampled_times_add(const struct st_sampled_time* s) {
   static uint64_t round;
   struct st_code_record* innermost = record_at(s, 0);
   uint64_t earlier = before_wait(s, innermost);
-  add_own(s, innermost, earlier);
+  uint64_t ran = run_on_stack(s, earlier);
+  add_own(s, innermost, ran);
   round += 2;
   bool more = earlier && add_run(s->thread->ran, earlier, round);
   for (int i = s->depth - 1; i >= 0; i--) {
     struct st_code_record* r = record_at(s, i);
     more = more && (!r || r->round < round);
-    add_time(r, more ? s->ran : s->ran - earlier, round + 1);
+    add_time(r, more ? ran + earlier : ran, round + 1);
   }
 }

@@ -9,12 +9,9 @@
  * the CPU time before was that of calls which have returned.  If the innermost
  * function makes calls that may wait, what the thread ran before its last event
  * counts for the calls of that time (st_last_sample).  Some of them may still be
- * on the stack.
- *
- * Waiting time is that of the innermost function, if a thread was ever found to
- * wait in it from one sample to the next.  A function that only computes is seen
- * just after a wait of another one, too: then it is the time of the function in
- * which the thread has waited last.
+ * on the stack.  Where the interpreter reports no calls, probes/time_owners.h
+ * says which function running time belongs to.  It does so for waiting time in
+ * all versions.
  *
  * Limit: of those calls the innermost ST_RUN_CALLS - 1 are known.  If there are
  * more, they are the callers of a known call that is on the stack.
@@ -33,6 +30,7 @@ struct st_sampled_time {
   /* When the sample was taken, and how long the thread has run and waited since
    * the sample before, in ns. */
   uint64_t time, ran, waited;
+  bool runs; /* The thread runs; set where the interpreter reports no calls. */
 };
 
 /* Adds the times of a sample to the totals of functions (shared_totals.h). */

@@ -31,6 +31,7 @@
 #include "hooks/code_records.h"
 #include "hooks/cpu_time.h"
 #include "hooks/tracer.h"
+#include "probes/time_owners.h"
 
 enum {
   /* A function is switched off after this number of short calls in a row. */
@@ -103,9 +104,9 @@ struct st_last_sample {
    * last wait: the innermost one, its caller, ..., NULL.  Each part is chosen
    * with a probability that is proportional to its length. */
   _Atomic(struct st_code_record*) ran[ST_RUN_CALLS];
-  /* The number of the totals of the function in which the thread has waited
-   * last; 0 before that.  Only the sampling thread uses this. */
-  uint32_t waited_in;
+  /* Functions have the numbers of their totals.  Only the sampling thread uses
+   * this. */
+  struct st_time_owners owners;
 };
 
 struct st_c_call {

@@ -57,6 +57,8 @@ struct known_thread {
   /* The wait that the last sample has found ended before this time. */
   uint64_t wait_end;
   bool waits;
+  /* The instruction in which the thread was last found blocked. */
+  uint64_t blocked_at;
   /* The number of the last sampling round that found this thread. */
   uint64_t pass;
   /* The depth of the thread's stack; below 0 if the stack could not be read. */
@@ -140,9 +142,10 @@ static struct known_thread* get_known(const struct st_stack_thread* thread,
   k->depth = 0;
   k->samples = 0;
   k->same = INT_MAX;
-  k->time = k->cpu_ns = k->wait_end = k->ready_at = 0;
+  k->time = k->cpu_ns = k->wait_end = k->ready_at = k->blocked_at = 0;
   k->waits = false;
   k->times = st_sampler_times_of(thread->native_id);
+  k->shared.owners = (struct st_time_owners){0};
   atomic_store(&k->shared.ran[0], NULL);
   atomic_store(&k->shared.last_event, 0);
   atomic_store(&k->shared.cpu_ns, 0);
@@ -412,6 +415,23 @@ static bool is_late(const struct known_thread* k) {
          st_thread_cpu_ns(k->native_id) != k->cpu_ns;
 }
 
+/* Whether the thread runs.  One that has used CPU time while its stack was read
+ * does.  Another one waits, or has no CPU: this thread may have taken it.  Where
+ * it was last found blocked, it has just been woken. */
+static bool is_running(struct known_thread* k) {
+  const struct st_address_range none = {0};
+  uint64_t at = 0;
+  if (k->read_end > k->read_begin)
+    return true;
+  if (k->depth > 0)
+    st_stack_read_instruction(&st_python_layout, &st_own_memory, &k->frames[0],
+                              &at);
+  if (!st_thread_is_blocked(k->native_id, none))
+    return at != k->blocked_at;
+  k->blocked_at = at;
+  return false;
+}
+
 static void sample_thread(struct known_thread* k, uint64_t address,
                           bool second) {
   uint64_t time = st_boottime_ns();
@@ -434,12 +454,14 @@ static void sample_thread(struct known_thread* k, uint64_t address,
     k->samples = 0; /* The stack must be read although the thread is idle. */
     return;
   }
+  bool runs = !ST_CALLS_ARE_REPORTED && !idle && is_running(k);
   st_sampled_times_add(&(struct st_sampled_time){.thread = &k->shared,
                                                  .frames = k->frames,
                                                  .depth = k->depth,
                                                  .time = time,
                                                  .ran = e.ran,
-                                                 .waited = e.waited});
+                                                 .waited = e.waited,
+                                                 .runs = runs});
   if (events != k->events)
     k->samples = 0;
   k->events = events;

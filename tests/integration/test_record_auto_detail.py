@@ -145,7 +145,6 @@ for _ in range(3000):
 """
 
 
-@needs_events
 def test_cpu_time_before_a_wait_is_not_that_of_the_function_that_waits(folder: Path) -> None:
     script = folder / "brief_runs.py"
     script.write_text(BRIEF_RUNS)
@@ -182,7 +181,6 @@ print(json.dumps({each[0]: each[5:7] for each in hooks.totals()["functions"]}))
 """
 
 
-@needs_events
 def test_cpu_time_of_short_jobs_is_that_of_the_job_and_of_its_callers(folder: Path) -> None:
     script = folder / "short_jobs.py"
     script.write_text(SHORT_JOBS)
