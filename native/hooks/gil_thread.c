@@ -71,6 +71,7 @@ static void* run(void* self) {
 static void initialize(struct st_gil_thread* t) {
   pthread_condattr_t attributes;
   pthread_mutex_init(&t->lock, NULL);
+  pthread_mutex_init(&t->joining, NULL);
   pthread_condattr_init(&attributes);
   pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
   pthread_cond_init(&t->changed, &attributes);
@@ -92,18 +93,25 @@ bool st_gil_thread_start(struct st_gil_thread* t) {
   return t->running;
 }
 
-void st_gil_thread_stop(struct st_gil_thread* t) {
-  if (!t->running || pthread_equal(t->thread, pthread_self()))
-    return;
+static void stop_and_join(struct st_gil_thread* t) {
   pthread_mutex_lock(&t->lock);
   t->stopping = true;
   pthread_cond_signal(&t->changed);
   pthread_mutex_unlock(&t->lock);
-  Py_BEGIN_ALLOW_THREADS
   st_thread_join(t->thread, (const pid_t*)&t->kernel_id);
-  Py_END_ALLOW_THREADS
-  t->running = false;
   t->kernel_id = 0;
+  t->running = false;
+}
+
+void st_gil_thread_stop(struct st_gil_thread* t) {
+  if (!t->running || pthread_equal(t->thread, pthread_self()))
+    return;
+  Py_BEGIN_ALLOW_THREADS
+  pthread_mutex_lock(&t->joining);
+  if (t->running)
+    stop_and_join(t);
+  pthread_mutex_unlock(&t->joining);
+  Py_END_ALLOW_THREADS
 }
 
 void st_gil_thread_wake(struct st_gil_thread* t) {

@@ -24,15 +24,18 @@ struct st_gil_thread {
   pthread_t thread;
   _Atomic pid_t kernel_id; /* The thread's gettid(), which it stores itself. */
   pthread_mutex_t lock;
+  pthread_mutex_t joining; /* Held by the thread that joins this one. */
   pthread_cond_t changed;
-  bool initialized, running, stopping, woken;
+  _Atomic bool running;
+  bool initialized, stopping, woken;
 };
 
 /* Whether the calling thread is one of these threads. */
 bool st_gil_thread_is_current(void);
 /* Starts the thread, unless it runs.  Returns false if that fails. */
 bool st_gil_thread_start(struct st_gil_thread* t);
-/* Stops and joins the thread, if it runs.  Releases the GIL meanwhile. */
+/* Stops and joins the thread, if it runs.  Releases the GIL meanwhile; another
+ * thread that stops it, too, waits. */
 void st_gil_thread_stop(struct st_gil_thread* t);
 /* Ends the pause of a started thread.  May be called without the GIL. */
 void st_gil_thread_wake(struct st_gil_thread* t);

@@ -90,10 +90,13 @@ static struct {
   /* The sampling thread's gettid(), which the thread itself stores. */
   pid_t kernel_id;
   pthread_mutex_t lock;
+  pthread_mutex_t joining; /* Held by the thread that joins the sampling one. */
   pthread_cond_t changed;
-  bool running, stopping;
+  _Atomic bool running;
+  bool stopping;
   uint64_t stopped_at; /* When `stopping` was set. */
-} sampler = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} sampler = {.lock = PTHREAD_MUTEX_INITIALIZER,
+             .joining = PTHREAD_MUTEX_INITIALIZER};
 
 /* A hash table of threads by their ids.  The structs of ended threads are kept
  * in the list `unused`; no struct is ever freed. */
@@ -652,6 +655,7 @@ static bool start_thread(void) {
 
 static void forget(void) {
   sampler.running = false;
+  pthread_mutex_init(&sampler.joining, NULL);
 }
 
 static void watch_forks(void) {
@@ -676,16 +680,23 @@ void st_sampler_forget_gap(void) {
   last_walk = gap_end = 0;
 }
 
-void st_sampler_stop(void) {
-  if (!sampler.running)
-    return;
+static void stop_and_join(void) {
   pthread_mutex_lock(&sampler.lock);
   sampler.stopping = true;
   sampler.stopped_at = st_boottime_ns();
   pthread_cond_signal(&sampler.changed);
   pthread_mutex_unlock(&sampler.lock);
-  Py_BEGIN_ALLOW_THREADS
   st_thread_join(sampler.thread, &sampler.kernel_id);
-  Py_END_ALLOW_THREADS
   sampler.running = false;
+}
+
+void st_sampler_stop(void) {
+  if (!sampler.running)
+    return;
+  Py_BEGIN_ALLOW_THREADS
+  pthread_mutex_lock(&sampler.joining);
+  if (sampler.running)
+    stop_and_join();
+  pthread_mutex_unlock(&sampler.joining);
+  Py_END_ALLOW_THREADS
 }

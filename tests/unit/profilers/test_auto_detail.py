@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
+from threading import Barrier, Thread
 from time import perf_counter_ns
 from typing import Any
 
@@ -183,3 +185,28 @@ def test_recursion_of_50000_calls_works_during_auto_detail() -> None:
             assert recursive(50_000) == 50_001
     finally:
         sys.setrecursionlimit(limit)
+
+
+def test_several_threads_may_stop_the_sampling_at_once() -> None:
+    """The end of the program and the end of the recording stop it on two threads."""
+    barrier = Barrier(4)
+
+    def stop() -> None:
+        barrier.wait()
+        _pyhooks.pause_sampling()
+
+    with recorded(CATEGORY):
+        for _ in range(50):
+            _pyhooks.resume_sampling()
+            threads = [Thread(target=stop) for _ in range(barrier.parties)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        assert not samplers()
+
+
+def samplers() -> list[Path]:
+    """Return the sampling threads of this process."""
+    names = Path("/proc/self/task").glob("*/comm")
+    return [path for path in names if path.read_text().startswith("stretto-stacks")]
