@@ -22,11 +22,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("auto")
 
 
-@pytest.mark.xfail(
-    reason="a function that four threads call at once is switched on and off all the time: rarely, "
-    "on a busy machine, the return of a call ends the slice of the call before",
-    strict=False,
-)
 @needs_events
 def test_threshold_of_call_durations_rises_with_the_size_of_the_trace(folder: Path) -> None:
     program = {

@@ -37,12 +37,6 @@ def test_long_calls_are_slices_in_their_callers(folder: Path, program: dict[str,
     recorded(folder, program).check_long_calls()
 
 
-@pytest.mark.xfail(
-    sys.version_info < (3, 12),
-    reason="CPython 3.11 has only samples: on a busy machine a slice may rarely be less accurate "
-    "than it says",
-    strict=False,
-)
 @pytest.mark.thorough
 @settings(without_shrinking, max_examples=examples(8))
 @given(program=PROGRAMS)
