@@ -62,8 +62,7 @@ struct st_code_record* st_code_record_find(uint64_t code) {
 
 static bool can_be_armed(const struct st_code_record* r) {
   return ST_CALLS_ARE_REPORTED && r &&
-         atomic_load_explicit(&r->state, memory_order_relaxed) ==
-             ST_CODE_OFF &&
+         atomic_load_explicit(&r->state, memory_order_relaxed) == ST_CODE_OFF &&
          !atomic_load_explicit(&r->armed, memory_order_relaxed);
 }
 

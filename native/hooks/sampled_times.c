@@ -59,9 +59,8 @@ static struct st_code_record* record_at(const struct st_sampled_time* s,
 
 static void add_wait(const struct st_sampled_time* s,
                      struct st_code_record* innermost) {
-  uint32_t owner =
-      st_wait_owner(&s->thread->owners, innermost->totals, s->ran == 0,
-                    &innermost->found_waiting);
+  uint32_t owner = st_wait_owner(&s->thread->owners, innermost->totals,
+                                 s->ran == 0, &innermost->found_waiting);
   st_sampler_add(&st_totals_at(owner)->waiting_ns, s->waited);
 }
 
