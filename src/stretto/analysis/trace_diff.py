@@ -21,7 +21,7 @@ from math import sqrt
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from stretto import _native
 
@@ -51,11 +51,19 @@ class Calls:
         self.number = self.total = self.squares = self.with_inside = 0
         self.callers: dict[Key | None, Calls] = {}
 
-    def add(self, duration: int) -> None:
-        """Count a call with this self time, in ns."""
+    def add(self, own: int, whole: int) -> None:
+        """Count a call with this self time, and this time with the slices inside, in ns."""
         self.number += 1
-        self.total += duration
-        self.squares += duration * duration
+        self.total += own
+        self.squares += own * own
+        self.with_inside += whole
+
+    def add_all(self, other: Calls) -> None:
+        """Count other calls, too, but not their callers."""
+        self.number += other.number
+        self.total += other.total
+        self.squares += other.squares
+        self.with_inside += other.with_inside
 
     @property
     def variance(self) -> float:
@@ -118,19 +126,43 @@ def self_times(importer: _native.TraceImporter, *, cpu: bool = False) -> dict[Ke
     for duration, parent in zip(columns[0], columns[1], strict=True):
         if parent is not None and duration > 0:
             own[parent] -= duration
-    found: dict[Key, Calls] = {}
-    keys = [(category or "", name or "") for category, name in zip(*columns[2:], strict=True)]
-    for duration, self_time, parent, key in zip(columns[0], own, columns[1], keys, strict=True):
-        if duration > 0:
-            calls = found.setdefault(key, Calls())
-            calls.add(max(self_time, 0))
-            caller = None if parent is None else keys[parent]
-            by_caller = calls.callers.setdefault(caller, Calls())
-            by_caller.add(max(self_time, 0))
-            by_caller.with_inside += duration
+    found = _by_function(columns[0], own, columns[1], zip(*columns[2:], strict=True))
     for row in importer.slice_totals("function")[2]:
         if (key := (row[0] or "", row[1] or "")) in found:
             found[key].with_inside = row[10] if cpu else row[4]
+    return found
+
+
+def _by_function(
+    durations: list[int],
+    own: list[int],
+    parents: list[int | None],
+    names: Iterable[tuple[str | None, str | None]],
+) -> dict[Key, Calls]:
+    """Return the calls by (category, name), from the columns of the slices."""
+    numbers: dict[tuple[str | None, str | None], int] = {}
+    functions = [numbers.setdefault(name, len(numbers)) for name in names]
+    pairs: dict[tuple[int | None, int], Calls] = {}
+    for duration, self_time, parent, function in zip(
+        durations, own, parents, functions, strict=True
+    ):
+        if duration > 0:
+            pair = None if parent is None else functions[parent], function
+            calls = pairs.get(pair)
+            if calls is None:
+                calls = pairs[pair] = Calls()
+            calls.add(max(self_time, 0), duration)
+    return _joined(pairs, [(category or "", name or "") for category, name in numbers])
+
+
+def _joined(pairs: dict[tuple[int | None, int], Calls], keys: list[Key]) -> dict[Key, Calls]:
+    """Return the calls by function, from those by caller and function."""
+    found: dict[Key, Calls] = {}
+    for (caller, function), calls in pairs.items():
+        whole = found.setdefault(keys[function], Calls())
+        whole.add_all(calls)
+        key = None if caller is None else keys[caller]
+        whole.callers.setdefault(key, Calls()).add_all(calls)
     return found
 
 

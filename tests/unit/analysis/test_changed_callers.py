@@ -28,9 +28,8 @@ def trace_of(*calls: tuple[str, str, int, int]) -> Trace:
         found = trace.setdefault(key(callee), Calls())
         edge = found.callers.setdefault(key(caller) if caller else None, Calls())
         for _ in range(number):
-            found.add(time)
-            edge.add(time)
-        edge.with_inside = number * time
+            found.add(time, time)
+            edge.add(time, time)
     return trace
 
 
