@@ -15,17 +15,26 @@ if TYPE_CHECKING:
 
 
 def answer_table(columns: Sequence[str], rows: Rows) -> str:
-    """Format the answer to a question; durations are shown as `1.5 ms`, instants in seconds."""
-    shown = [
-        tuple(_with_unit(name, value) for name, value in zip(columns, row, strict=True))
-        for row in rows
-    ]
-    return as_table(columns, shown, {*DURATIONS, *INSTANTS})
+    """Format the answer to a question.
+
+    Durations are shown as `1.5 ms`, instants in seconds, other real numbers with four digits.
+    """
+    numbers = {
+        name
+        for i, name in enumerate(columns)
+        if all(row[i] is None or isinstance(row[i], int | float) for row in rows)
+    }
+    shown = [tuple(map(_shown, columns, row)) for row in rows]
+    return as_table(columns, shown, numbers)
 
 
-def _with_unit(column: str, value: object) -> object:
+def _shown(column: str, value: object) -> object:
     if not isinstance(value, int | float):
         return value
     if column in INSTANTS:
         return f"{value / 1e9:.6f} s"
-    return time_text(value) if column in DURATIONS else value
+    if column in DURATIONS:
+        return time_text(value)
+    if isinstance(value, int):
+        return value
+    return f"{value:.4g}" if abs(value) < 1000 else f"{value:.0f}"

@@ -14,6 +14,7 @@ from stretto.base.errors import CommandError
 from stretto.cli import query
 from stretto.cli.main import main
 from stretto.cli.query import as_csv, as_json
+from stretto.cli.question_table import answer_table
 from stretto.cli.text_table import as_table
 from tests.support.recorded_events import record
 from tests.support.sources import ROOT
@@ -116,6 +117,13 @@ class TestQuestions:
         assert main(["query", trace, "--ask", "longest"]) == 0
         row = capsys.readouterr().out.splitlines()[2]
         assert re.match(r"0\.\d{6} s +[\d.]+ (ns|us|ms) +work ", row)
+
+    def test_real_numbers_of_an_answer_have_four_digits(self) -> None:
+        rows = [(1234567.8, 0.0123456, None), (99.99999, 3.0, 2)]
+        assert answer_table(["a", "mean", "b"], rows).splitlines()[2:] == [
+            "1234568  0.01235  [NULL]",
+            "    100        3       2",
+        ]
 
     def test_times_of_csv_and_json_are_nanoseconds(
         self, trace: str, capsys: pytest.CaptureFixture[str]
