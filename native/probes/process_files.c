@@ -81,9 +81,11 @@ void st_parse_status(struct st_text text, struct st_status* status,
   struct st_text line, name;
   *status = (struct st_status){.name = st_text_of(NULL, 0),
                                .inner_ids = st_text_of(NULL, 0)};
-  while (st_text_line(&text, &line)) {
+  bool is_last = false;
+  while (!is_last && st_text_line(&text, &line)) {
     if (!take_name(&line, &name))
       continue;
+    is_last = st_text_is(name, "Threads");
     bool is_size =
         st_text_size(name) > 1 && (*name.at == 'V' || *name.at == 'R');
     if (!is_size)

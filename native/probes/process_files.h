@@ -46,7 +46,8 @@ struct st_status {
   bool has_kthread;
 };
 
-/* Reads `status`.  Adds the sizes of the memory to `values` unless it is NULL. */
+/* Reads `status` up to its line "Threads", after which all kernels write signals
+ * and rights.  Adds the sizes of the memory to `values` unless it is NULL. */
 void st_parse_status(struct st_text text, struct st_status* status,
                      struct st_process_values* values);
 /* Adds the sizes in `smaps_rollup` to the values. */

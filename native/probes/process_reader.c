@@ -3,13 +3,14 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "core/fields.h"
 
 #define PROCESS(name) ST_FIELD_PROCESS_TREE_PROCESS_##name
 
-enum { PATH_SIZE = 64 };
+enum { PATH_SIZE = 64, ENTRIES_SIZE = 4096 };
 
 void st_process_reader_init(struct st_process_reader* r, const char* proc,
                             const struct st_process_options* options) {
@@ -106,29 +107,70 @@ static void write_thread(const struct st_status* status, int32_t tid,
   st_message_finalize(&thread);
 }
 
+static struct st_text read_thread_file(struct st_process_reader* r,
+                                       const struct st_status* thread,
+                                       int32_t tid, const char* file) {
+  char path[PATH_SIZE];
+  snprintf(path, sizeof path, "task/%d/%s", tid, file);
+  return read_file(r, (int32_t)thread->tgid, path, &r->other);
+}
+
+/* Reads the name of a thread from `comm`, which the kernel writes in a third of
+ * the time of `status`.  Returns false if there is none, or if `status` shows it
+ * in another way: with a backslash. */
+static bool read_name(struct st_process_reader* r, struct st_status* thread,
+                      int32_t tid) {
+  struct st_text text = read_thread_file(r, thread, tid, "comm");
+  return st_text_line(&text, &thread->name) && text.at == text.end &&
+         !memchr(thread->name.at, '\\', st_text_size(thread->name));
+}
+
+/* Reads name and inner ids of a thread.  Returns false if it has ended. */
+static bool read_thread(struct st_process_reader* r, struct st_status* thread,
+                        int32_t tid, bool has_inner_ids) {
+  uint64_t tgid = thread->tgid;
+  if (!has_inner_ids && read_name(r, thread, tid))
+    return true;
+  st_parse_status(read_thread_file(r, thread, tid, "status"), thread, NULL);
+  return thread->tgid == tgid;
+}
+
 /* Writes a thread that is not the main one.  `process` has the status of its
  * process. */
 static void write_other_thread(struct st_process_reader* r,
                                const struct st_status* process, int32_t tid,
-                               bool detailed, struct st_message* tree) {
-  struct st_status status;
-  char name[PATH_SIZE];
-  if (detailed) {
-    snprintf(name, sizeof name, "task/%d/status", tid);
-    st_parse_status(read_file(r, (int32_t)process->tgid, name, &r->other),
-                    &status, NULL);
-    if (status.tgid == process->tgid) {
-      write_thread(&status, tid, r->options.thread_names, tree);
-      return;
-    }
-  }
-  status = (struct st_status){.tgid = process->tgid};
-  write_thread(&status, tid, false, tree);
+                               struct st_message* tree) {
+  bool has_inner_ids = process->inner_ids.at < process->inner_ids.end;
+  const struct st_status unknown = {.tgid = process->tgid};
+  struct st_status thread = unknown;
+  bool is_read = (r->options.thread_names || has_inner_ids) &&
+                 read_thread(r, &thread, tid, has_inner_ids);
+  write_thread(is_read ? &thread : &unknown, tid,
+               is_read && r->options.thread_names, tree);
 }
 
 static int ascending(const void* a, const void* b) {
   int32_t x = *(const int32_t*)a, y = *(const int32_t*)b;
   return (x > y) - (x < y);
+}
+
+/* Reads entries of a folder, without the memory and the system calls of
+ * opendir().  Returns their size in bytes; 0 or less at the end. */
+static long next_entries(int fd, char* entries) {
+  return syscall(SYS_getdents64, fd, entries, ENTRIES_SIZE);
+}
+
+/* Adds an id to a list that has room for a power of two; 0 is none, and an id
+ * for which there is no memory is left out.  Returns the list. */
+static int32_t* add_id(int32_t* ids, size_t* count, int32_t id) {
+  bool is_full = (*count & (*count - 1)) == 0;
+  int32_t* list = ids;
+  if (id && is_full)
+    list = realloc(ids, (*count ? 2 * *count : 1) * sizeof *ids);
+  if (!id || !list)
+    return ids;
+  list[(*count)++] = id;
+  return list;
 }
 
 /* Returns the ids in the folder `task` of a process, sorted; the caller frees
@@ -138,25 +180,19 @@ static int32_t* thread_ids(const struct st_process_reader* r, int32_t pid,
   char path[PATH_SIZE];
   snprintf(path, sizeof path, "%d/task", pid);
   int fd = openat(dirfd(r->proc), path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  DIR* folder = fd < 0 ? NULL : fdopendir(fd);
-  if (!folder && fd >= 0)
-    close(fd);
   int32_t* ids = NULL;
   *count = 0;
-  for (struct dirent* d; folder && (d = readdir(folder));) {
-    int32_t id = id_of(d->d_name);
-    if (!id)
-      continue;
-    if ((*count & (*count - 1)) == 0) { /* Full. */
-      void* grown = realloc(ids, (*count ? 2 * *count : 1) * sizeof *ids);
-      if (!grown)
-        break;
-      ids = grown;
+  if (fd < 0)
+    return NULL;
+  _Alignas(struct dirent64) char entries[ENTRIES_SIZE];
+  for (long size; (size = next_entries(fd, entries)) > 0;) {
+    for (long at = 0; at < size;) {
+      const struct dirent64* d = (const struct dirent64*)(entries + at);
+      at += d->d_reclen;
+      ids = add_id(ids, count, id_of(d->d_name));
     }
-    ids[(*count)++] = id;
   }
-  if (folder)
-    closedir(folder);
+  close(fd);
   if (*count)
     qsort(ids, *count, sizeof *ids, ascending);
   return ids;
@@ -165,13 +201,11 @@ static int32_t* thread_ids(const struct st_process_reader* r, int32_t pid,
 static void write_other_threads(struct st_process_reader* r,
                                 const struct st_status* process,
                                 struct st_message* tree) {
-  bool detailed =
-      r->options.thread_names || process->inner_ids.at < process->inner_ids.end;
   size_t count;
   int32_t* ids = thread_ids(r, (int32_t)process->tgid, &count);
   for (size_t i = 0; i < count; i++) {
     if ((uint64_t)ids[i] != process->tgid)
-      write_other_thread(r, process, ids[i], detailed, tree);
+      write_other_thread(r, process, ids[i], tree);
   }
   free(ids);
 }

@@ -29,6 +29,14 @@ static void status_describes_a_process(void) {
   output_is(0, "1:78 3:77 2:'shop' 4:5 4:1");
 }
 
+static void status_is_read_up_to_the_number_of_threads(void) {
+  struct st_status s;
+  st_parse_status(text_of("Tgid:\t1\nThreads:\t3\nSigQ:\t0/9\nTgid:\t2\n"), &s,
+                  NULL);
+  CHECK_EQ(s.threads, 3);
+  CHECK_EQ(s.tgid, 1);
+}
+
 static void process_without_a_command_line_is_written_with_its_name(void) {
   struct st_status s;
   st_parse_status(text_of("Name:\tkthreadd\nTgid:\t2\nPPid:\t0\n"
@@ -79,6 +87,7 @@ static void file_with_more_than_a_number_is_refused(void) {
 
 int main(void) {
   RUN(status_describes_a_process);
+  RUN(status_is_read_up_to_the_number_of_threads);
   RUN(process_without_a_command_line_is_written_with_its_name);
   RUN(is_kthread_is_left_out_on_old_kernels);
   RUN(smaps_have_proportional_sizes);

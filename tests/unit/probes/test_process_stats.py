@@ -160,6 +160,17 @@ def test_scan_has_names_of_threads_and_start_times_if_the_config_asks_for_them(
     assert [p.process_start_from_boot for p in tree(packet).processes] == [5555 * TICK] * 2
 
 
+@pytest.mark.parametrize(
+    ("comm", "name"), [("io (1)\n", "io (1)"), ("a\\b\n", "of status"), ("a\nb\n", "of status")]
+)
+def test_names_of_threads_are_those_in_status(root: Path, comm: str, name: str) -> None:
+    add_thread(root, 77, 79, "of status")
+    write_files(root, {"proc/77/task/79/comm": comm})
+    options = {"record_thread_names": True, "scan_all_processes_on_start": True}
+    (packet,) = probing(root, **options).take()
+    assert [t.name for t in tree(packet).threads if t.tid == 79] == [name]
+
+
 def test_option_leaves_out_messages_of_main_threads(root: Path) -> None:
     (packet,) = probing(
         root, scan_all_processes_on_start=True, skip_main_thread_message=True
