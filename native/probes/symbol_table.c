@@ -74,6 +74,10 @@ int st_symbol_table_addresses(const struct st_symbol_table* t, const char* name,
   return count;
 }
 
+size_t st_symbol_table_memory(const struct st_symbol_table* t) {
+  return t->capacity * sizeof *t->symbols + t->text_size;
+}
+
 void st_symbol_table_free(struct st_symbol_table* t) {
   free(t->symbols);
   free(t->text);

@@ -45,4 +45,6 @@ const char* st_symbol_table_find(const struct st_symbol_table* t,
  * names have a suffix (name.cold).  Returns how many: at most `room`. */
 int st_symbol_table_addresses(const struct st_symbol_table* t, const char* name,
                               uint64_t* addresses, int room);
+/* Returns how much memory the table has, in bytes. */
+size_t st_symbol_table_memory(const struct st_symbol_table* t);
 void st_symbol_table_free(struct st_symbol_table* t);

@@ -1502,6 +1502,8 @@ class KernelSymbols:
 
     def __new__(cls, path: str | bytes) -> Self: ...
     def __len__(self) -> int: ...
+    def memory(self) -> int:
+        """Return the size of the names and addresses, in bytes."""
     def symbol(self, address: int, /) -> bytes | None:
         """Return the name of the function at an address."""
 

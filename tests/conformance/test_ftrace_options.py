@@ -119,7 +119,9 @@ def test_functions_of_the_kernel_have_the_same_names(tmp_path: Path, oracle: Any
     theirs = symbols(both.theirs, start, end)
     assert None not in mine
     assert mine <= theirs
-    assert stats(both.mine).kernel_symbols_parsed > 10_000
+    for packets in both.mine, both.theirs:
+        assert stats(packets).kernel_symbols_parsed > 10_000
+        assert stats(packets).kernel_symbols_mem_kb > 100
     processor = oracle(both.without_theirs)
     rows = processor.query(
         "select distinct display_value from ftrace_event join args using (arg_set_id) "

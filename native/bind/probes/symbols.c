@@ -9,6 +9,7 @@
  *                                  parts (name.cold): a list
  *   kernel = KernelSymbols(path)   /proc/kallsyms
  *   kernel.symbol(address)
+ *   kernel.memory()                its size in bytes
  *   len(kernel)                    0 if the kernel hides the addresses
  *
  * The GIL is released while a file is read.
@@ -197,12 +198,18 @@ static PyObject* kernel_symbol(PyObject* object, PyObject* value) {
   return name_at(&((struct kernel_object*)object)->table, value);
 }
 
+static PyObject* kernel_memory(PyObject* object, PyObject* Py_UNUSED(none)) {
+  return PyLong_FromSize_t(
+      st_symbol_table_memory(&((struct kernel_object*)object)->table));
+}
+
 static Py_ssize_t kernel_length(PyObject* object) {
   return (Py_ssize_t)((struct kernel_object*)object)->table.count;
 }
 
 static PyMethodDef kKernelMethods[] = {
     {"symbol", kernel_symbol, METH_O, NULL},
+    {"memory", kernel_memory, METH_NOARGS, NULL},
     {0},
 };
 

@@ -140,6 +140,7 @@ class Ftrace(Probe):
         retain = self._options.ksyms_mem_policy == FtraceConfig.KSYMS_RETAIN
         self._names = KernelNames(self.machine, retain=retain)
         self._first_stats.kernel_symbols_parsed = self._names.count
+        self._first_stats.kernel_symbols_mem_kb = self._names.memory_kb
         if not self._names.count:
             self._report([HIDDEN_NAMES], problems)
 

@@ -40,6 +40,8 @@ class KernelNames:
         self._symbols = cls._read
         self.count = len(self._symbols) if self._symbols is not None else 0
         """The number of functions; 0 if the kernel hides them."""
+        self.memory_kb = self._symbols.memory() // 1024 if self._symbols is not None else 0
+        """The memory that the names take."""
 
     def close(self) -> None:
         """End the use of the names."""

@@ -177,12 +177,16 @@ def test_functions_at_the_addresses_are_named_in_the_same_packet(
         def __len__(self) -> int:
             return 7
 
+        def memory(self) -> int:
+            return 5000
+
         def symbol(self, address: int) -> bytes | None:
             return b"f%x" % address if address % 2 else None
 
     monkeypatch.setattr("stretto.probes.ftrace_symbols._native.KernelSymbols", Symbols)
     packets = page_faults(root, symbolize_ksyms=True, denser_generic_event_encoding=False)
     assert first_stats(packets).kernel_symbols_parsed == 7
+    assert first_stats(packets).kernel_symbols_mem_kb == 4
     named = [packet for packet in packets if packet.interned_data is not None]
     assert named
     for packet in named:
