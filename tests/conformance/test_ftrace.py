@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from statistics import median
+from time import CLOCK_BOOTTIME, clock_gettime_ns
 from typing import Any, NamedTuple
 
 import pytest
@@ -21,6 +22,7 @@ from stretto.protos.config import FtraceConfig
 from stretto.protos.trace import FtraceEventBundle, FtraceStats, TracePacket
 from stretto.protozero.wire import DELIMITED, read_field, read_fields
 from tests.conformance.both_probes import record
+from tests.support.polling import wait_until
 
 # Perfetto's producer resets the top instance of tracefs when it starts, so only one runs at a time.
 pytestmark = [pytest.mark.thorough, pytest.mark.once, pytest.mark.xdist_group("tracefs")]
@@ -51,8 +53,6 @@ import os, subprocess
 for _ in range(30_000): os.getppid()
 for _ in range(20): subprocess.run(["true"])
 """
-EDGE_NS = 5_000_000
-"""Events this close to the start or end are not compared: one producer may record alone then."""
 NEAR_NS = 1_000_000
 MEDIAN_NS = 50_000
 
@@ -72,6 +72,34 @@ class Session(NamedTuple):
     mine: Recorded
     theirs: Recorded
     without_theirs: bytes
+    window: tuple[int, int]
+    """The time of the work, in which both producers record all events."""
+
+
+def both_are_enabled() -> bool:
+    """Whether the top instance of tracefs and one of ours have all events.
+
+    A producer enables one event after the other, which may take long on a busy machine.
+    """
+    top = Tracefs("/")
+    wanted = {event.replace("/", ":") for event in EVENTS} & {*top.read("available_events").split()}
+    own = [name for name in top.names("instances") if name.startswith("stretto-")]
+    enabled = [
+        wanted <= {*top.read(f"{folder}set_event").split()}
+        and top.read(f"{folder}tracing_on").strip() == "1"
+        for folder in ("", *(f"instances/{name}/" for name in own))
+    ]
+    return enabled[0] and any(enabled[1:])
+
+
+class Work:
+    """The recorded work, and its time."""
+
+    def __call__(self) -> None:
+        wait_until(both_are_enabled, "both producers to enable all events")
+        self.start = clock_gettime_ns(CLOCK_BOOTTIME)
+        subprocess.run([sys.executable, "-c", WORK], check=True)
+        self.end = clock_gettime_ns(CLOCK_BOOTTIME)
 
 
 def config(*, compact: bool) -> FtraceConfig:
@@ -84,12 +112,11 @@ def config(*, compact: bool) -> FtraceConfig:
 
 @pytest.fixture(scope="module", params=["verbose", "compact"])
 def session(request: Any, tmp_path_factory: pytest.TempPathFactory) -> Session:
-    both = record(
-        tmp_path_factory.mktemp("s"),
-        config(compact=request.param == "compact"),
-        lambda: subprocess.run([sys.executable, "-c", WORK], check=True),
-    )
-    return Session(recorded(both.mine), recorded(both.theirs), both.without_theirs)
+    work = Work()
+    compact = request.param == "compact"
+    both = record(tmp_path_factory.mktemp("s"), config(compact=compact), work)
+    window = (work.start, work.end)
+    return Session(recorded(both.mine), recorded(both.theirs), both.without_theirs, window)
 
 
 def recorded(packets: list[TracePacket]) -> Recorded:
@@ -167,19 +194,8 @@ def wakings(bundle: FtraceEventBundle) -> Iterator[Row]:
         yield time, ("waking", pid), (cpu, prio, rows.intern_table[comm], flags)
 
 
-def window(session: Session) -> tuple[int, int]:
-    """Return the time in which both producers record on all CPUs."""
-    starts, ends = [], []
-    for cpu in {group[0] for group in session.theirs.events}:
-        for events in (session.mine.events, session.theirs.events):
-            times = [row[0] for group, rows in events.items() if group[0] == cpu for row in rows]
-            starts.append(min(times))
-            ends.append(max(times))
-    return max(starts) + EDGE_NS, min(ends) - EDGE_NS
-
-
 def test_both_producers_record_the_same_events_in_the_same_order(session: Session) -> None:
-    start, end = window(session)
+    start, end = session.window
     deltas = []
     for group, rows in session.mine.events.items():
         first = [row for row in rows if start <= row[0] <= end]
@@ -197,7 +213,7 @@ def test_both_producers_record_the_same_events_in_the_same_order(session: Sessio
 
 
 def test_both_producers_record_the_same_number_of_events(session: Session) -> None:
-    start, end = window(session)
+    start, end = session.window
     mine, theirs = (
         sum(start <= row[0] <= end for rows in each.events.values() for row in rows)
         for each in (session.mine, session.theirs)

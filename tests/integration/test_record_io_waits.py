@@ -17,10 +17,12 @@ import os, socket, subprocess, sys, threading, time
 server = socket.create_server(("127.0.0.1", 0))
 
 def serve():
-    for _ in range(2):
+    for call in ("45", "7"):  # recv, poll
         connection, _ = server.accept()
         with connection:
             connection.recv(10)
+            while open(f"/proc/{os.getpid()}/syscall").read().split()[0] != call:
+                time.sleep(0.001)  # sleep: until the main thread waits
             time.sleep(0.3)  # sleep: the wait to be recorded
             connection.sendall(b"answer")
 
@@ -32,7 +34,8 @@ for timeout in (None, 10):  # With a time-out, Python calls poll() before recv()
         client.recv(10)
 thread.join()
 os.mkfifo("fifo")
-subprocess.Popen(["sh", "-c", "sleep 0.4; echo > fifo; sleep 0.1"])
+waits = f"grep -q ^257 /proc/{os.getpid()}/syscall"  # openat
+subprocess.Popen(["sh", "-c", f"until {waits}; do :; done; sleep 0.3; echo > fifo; sleep 0.1"])
 with open("fifo") as fifo:
     fifo.read()
 print(server.getsockname()[1])
