@@ -221,11 +221,7 @@ void st_parse_named_annotation(struct st_arg_path* p,
 
 void st_parse_annotation(struct st_importer* m, uint32_t generation,
                          struct st_field annotation, struct st_arg_list* args) {
-  struct st_arg_path p = {.m = m,
-                          .args = args,
-                          .strings = &m->storage.strings,
-                          .generation = generation};
-  st_path_append(&p, "debug", 5);
-  parse_named(&p, annotation);
-  st_path_free(&p);
+  struct st_arg_path* p = st_path_begin(m, generation, args);
+  st_path_append(p, "debug", 5);
+  parse_named(p, annotation);
 }

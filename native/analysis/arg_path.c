@@ -3,23 +3,27 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define APPEND(a, text, n)                                 \
-  do {                                                     \
-    uint32_t room_ = ST_MAX_KEY - (a)->size;               \
-    uint32_t count_ = (n) < room_ ? (uint32_t)(n) : room_; \
-    ST_RESERVE(a, count_);                                 \
-    if (count_)                                            \
-      memcpy((a)->data + (a)->size, text, count_);         \
-    (a)->size += count_;                                   \
-  } while (0)
+#include "importer.h"
 
-void st_path_append(struct st_arg_path* p, const void* name, size_t size) {
-  if (p->key.size)
-    APPEND(&p->key, ".", 1);
-  APPEND(&p->key, name, size);
-  if (p->flat.size)
-    APPEND(&p->flat, ".", 1);
-  APPEND(&p->flat, name, size);
+struct st_arg_path* st_path_begin(struct st_importer* m, uint32_t generation,
+                                  struct st_arg_list* args) {
+  struct st_arg_path* p = &m->path;
+  p->m = m;
+  p->args = args;
+  p->strings = &m->storage.strings;
+  p->generation = generation;
+  p->depth = 0;
+  st_path_return(p, (struct st_path_mark){0});
+  return p;
+}
+
+static void append_text(st_path_key* key, const void* text, size_t size) {
+  uint32_t room = ST_MAX_KEY - key->size;
+  uint32_t count = size < room ? (uint32_t)size : room;
+  ST_RESERVE(key, count);
+  if (count)
+    memcpy(key->data + key->size, text, count);
+  key->size += count;
 }
 
 static void clean(char* name, uint32_t from, uint32_t to) {
@@ -29,33 +33,56 @@ static void clean(char* name, uint32_t from, uint32_t to) {
   }
 }
 
+static void append_name(st_path_key* key, const void* name, size_t size,
+                        bool is_clean) {
+  if (key->size)
+    append_text(key, ".", 1);
+  uint32_t start = key->size;
+  append_text(key, name, size);
+  if (is_clean)
+    clean(key->data, start, key->size);
+}
+
+static void append(struct st_arg_path* p, const void* name, size_t size,
+                   bool is_clean) {
+  append_name(&p->key, name, size, is_clean);
+  if (p->has_index)
+    append_name(&p->flat, name, size, is_clean);
+}
+
+void st_path_append(struct st_arg_path* p, const void* name, size_t size) {
+  append(p, name, size, false);
+}
+
 void st_path_append_clean(struct st_arg_path* p, const void* name,
                           size_t size) {
-  struct st_path_mark mark = st_path_mark(p);
-  st_path_append(p, name, size);
-  clean(p->key.data, mark.key + (mark.key > 0), p->key.size);
-  clean(p->flat.data, mark.flat + (mark.flat > 0), p->flat.size);
+  append(p, name, size, true);
 }
 
 void st_path_append_index(struct st_arg_path* p, uint32_t index) {
   char digits[16];
   size_t n = 0;
+  if (!p->has_index) {
+    p->has_index = true;
+    p->flat.size = 0;
+    append_text(&p->flat, p->key.data, p->key.size);
+  }
   do
     digits[n++] = (char)('0' + index % 10);
   while (index /= 10);
-  APPEND(&p->key, "[", 1);
+  append_text(&p->key, "[", 1);
   while (n) {
     n--;
-    APPEND(&p->key, &digits[n], 1);
+    append_text(&p->key, &digits[n], 1);
   }
-  APPEND(&p->key, "]", 1);
+  append_text(&p->key, "]", 1);
 }
 
 static void add(struct st_arg_path* p, struct st_arg arg) {
   arg.key = st_string_add(p->strings, p->key.data, p->key.size);
-  arg.flat_key = p->key.size == p->flat.size
-                     ? arg.key
-                     : st_string_add(p->strings, p->flat.data, p->flat.size);
+  arg.flat_key = p->has_index
+                     ? st_string_add(p->strings, p->flat.data, p->flat.size)
+                     : arg.key;
   st_arg_list_add(p->args, arg);
 }
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/fields.h"
+#include "event_parts.h"
 #include "importer.h"
 #include "messages.h"
 
@@ -225,9 +226,9 @@ static void add_correlation(struct st_importer* m, const struct st_event* e,
 
 /* Adds the arguments that come before all others, whatever the order of the
  * fields in the message. */
-static void add_first(struct st_importer* m, const struct st_event* e,
-                      uint32_t utid, struct st_field f,
-                      struct st_arg_list* args) {
+static void add_detail(struct st_importer* m, const struct st_event* e,
+                       uint32_t utid, struct st_field f,
+                       struct st_arg_list* args) {
   switch (f.number) {
     case FIELD(SOURCE_LOCATION_IID):
       add_location_iid(m, e->generation, f.value, "source", args);
@@ -256,21 +257,36 @@ static void add_first(struct st_importer* m, const struct st_event* e,
   }
 }
 
-void st_parse_event_args(struct st_importer* m, const struct st_event* e,
-                         uint32_t utid, const int64_t* source_id,
-                         struct st_arg_list* args) {
+static void add_details(struct st_importer* m, const struct st_event* e,
+                        uint32_t utid, struct st_arg_list* args) {
   struct st_decoder d;
   struct st_field f;
   st_decoder_init(&d, e->data, e->size);
   while (st_decoder_next(&d, &f))
-    add_first(m, e, utid, f, args);
-  if (source_id)
-    st_arg_add_int(args, st_intern(&m->storage, "legacy_trace_source_id"),
-                   ST_ARG_INT, *source_id);
-  st_parse_event_fields(m, e, args);
+    add_detail(m, e, utid, f, args);
+}
+
+static void add_annotations(struct st_importer* m, const struct st_event* e,
+                            struct st_arg_list* args) {
+  struct st_decoder d;
+  struct st_field f;
   st_decoder_init(&d, e->data, e->size);
   while (st_decoder_next(&d, &f)) {
     if (f.number == FIELD(DEBUG_ANNOTATIONS) && f.data)
       st_parse_annotation(m, e->generation, f, args);
   }
+}
+
+void st_parse_event_args(struct st_importer* m, const struct st_event* e,
+                         uint32_t parts, uint32_t utid,
+                         const int64_t* source_id, struct st_arg_list* args) {
+  if (parts & ST_PART_DETAILS)
+    add_details(m, e, utid, args);
+  if (source_id)
+    st_arg_add_int(args, st_intern(&m->storage, "legacy_trace_source_id"),
+                   ST_ARG_INT, *source_id);
+  if (parts & ST_PART_TYPED || !e->size)
+    st_parse_event_fields(m, e, args);
+  if (parts & ST_PART_ANNOTATIONS)
+    add_annotations(m, e, args);
 }

@@ -4,6 +4,7 @@
 
 #include "core/fields.h"
 #include "counter_values.h"
+#include "event_parts.h"
 #include "parsed_event.h"
 
 #define FIELD(name) ST_FIELD_TRACK_EVENT_##name
@@ -125,6 +126,7 @@ static void read_event(struct st_importer* m, struct st_parsed_event* p) {
   st_decoder_init(&d, p->event->data, p->event->size);
   while (st_decoder_next(&d, &f)) {
     read_field(m, p, f);
+    p->parts |= st_parts_of(f.number);
     if (f.number == FIELD(CATEGORY_IIDS) && !f.data) {
       iids++;
       iid = f.value;
@@ -320,8 +322,10 @@ static void add_flows(struct st_importer* m, const struct st_parsed_event* p,
 static void add_all_flows(struct st_importer* m,
                           const struct st_parsed_event* p, uint32_t slice) {
   st_legacy_add_flow(m, p, slice);
-  add_flows(m, p, slice, false);
-  add_flows(m, p, slice, true);
+  if (p->parts & ST_PART_FLOWS) {
+    add_flows(m, p, slice, false);
+    add_flows(m, p, slice, true);
+  }
 }
 
 static void add_passthrough(struct st_importer* m,
@@ -337,7 +341,7 @@ static void add_passthrough(struct st_importer* m,
 
 static void add_args(struct st_importer* m, const struct st_parsed_event* p,
                      struct st_arg_list* args) {
-  st_parse_event_args(m, p->event, p->utid, p->source_id, args);
+  st_parse_event_args(m, p->event, p->parts, p->utid, p->source_id, args);
   if (p->passthrough != ST_NO_ROW)
     add_passthrough(m, p, args);
   char phase = p->type ? 0 : (char)p->legacy.phase;

@@ -249,7 +249,7 @@ void st_importer_free(struct st_importer* m) {
   st_map_free(&m->stats);
   st_json_reader_free(&m->json.reader);
   free(m->systrace.line.data);
-  st_path_free(&m->json.path);
+  st_path_free(&m->path);
   st_fxt_free(&m->fxt);
   st_map_free(&m->async_tracks.first_names);
   free(m->json.counters.data);

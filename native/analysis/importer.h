@@ -106,6 +106,7 @@ struct st_importer {
   struct st_byte_arena arena;
   struct st_storage storage;
   struct st_arg_sets arg_sets;
+  struct st_arg_path path; /* Of the arguments that are added. */
   struct st_machines machines;
   struct st_machine* machine; /* Of the source in use. */
   uint32_t file;              /* The number of the file that is being read. */
@@ -192,11 +193,12 @@ void st_read_event(struct st_importer* m, uint32_t sequence, const int64_t* ts,
                    const uint8_t* data, size_t size);
 /* Parses a track event: events.c. */
 void st_parse_event(struct st_importer* m, const struct st_event* e);
-/* Adds the arguments of a track event; utid is its thread, or ST_NO_ROW.
- * source_id is the id of an asynchronous slice, or NULL: event_args.c. */
+/* Adds the arguments of a track event, which has these parts (event_parts.h);
+ * utid is its thread, or ST_NO_ROW.  source_id is the id of an asynchronous
+ * slice, or NULL: event_args.c. */
 void st_parse_event_args(struct st_importer* m, const struct st_event* e,
-                         uint32_t utid, const int64_t* source_id,
-                         struct st_arg_list* args);
+                         uint32_t parts, uint32_t utid,
+                         const int64_t* source_id, struct st_arg_list* args);
 /* Adds the arguments of a debug annotation: annotations.c. */
 void st_parse_annotation(struct st_importer* m, uint32_t generation,
                          struct st_field annotation, struct st_arg_list* args);

@@ -85,11 +85,7 @@ static void add_args(struct st_importer* m, const struct parsed* p,
                      struct st_arg_list* args) {
   if (!args || p->e.args.kind != ST_JSON_OBJECT)
     return;
-  struct st_arg_path* path = &m->json.path;
-  path->m = m;
-  path->args = args;
-  path->strings = &m->storage.strings;
-  st_path_return(path, (struct st_path_mark){0});
+  struct st_arg_path* path = st_path_begin(m, 0, args);
   st_path_append(path, "args", 4);
   st_add_json(path, p->e.args);
 }

@@ -16,7 +16,6 @@ struct st_json_counter {
 struct st_json_import {
   bool is_used;
   struct st_json_reader reader;
-  struct st_arg_path path; /* Of the arguments that are added. */
   ST_ARRAY(struct st_json_counter) counters;
   /* Events that can't be read, and events or values that can't be imported. */
   uint64_t invalid, unusable;

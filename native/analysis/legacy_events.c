@@ -328,7 +328,7 @@ void st_event_add_raw(struct st_importer* m, const struct st_parsed_event* p) {
                  st_string_add(&m->storage.strings, &phase, phase != 0));
     add_raw_counts(m, p, f);
     add_raw_ids(m, p);
-    st_parse_event_args(m, p->event, p->utid, NULL, &m->raw.args);
+    st_parse_event_args(m, p->event, p->parts, p->utid, NULL, &m->raw.args);
   }
   st_raw_chrome_event(m, p->event->ts, "track_event.legacy_event", p->utid);
 }

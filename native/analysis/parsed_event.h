@@ -7,6 +7,7 @@ struct st_parsed_event {
   const struct st_event* event;
   st_string category, name;
   uint32_t categories;
+  uint32_t parts; /* event_parts.h */
   uint64_t type, track_uuid, name_iid;
   bool has_track, has_flows, has_terminating, is_thread_track;
   struct st_legacy_event {

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "percentiles.h"
+
 /* The table of slices. */
 struct slices {
   const struct st_table* table;
@@ -46,16 +48,35 @@ static bool is_on_thread(const struct slices* s, uint32_t row) {
          !st_table_get(t, (uint32_t)track, ST_TRACK_name).valid;
 }
 
-static uint64_t key_of(const struct slices* s, uint32_t row,
-                       enum st_grouping by) {
-  uint64_t category = (uint64_t)cell(s, row, ST_SLICE_category);
+/* Copies a column's values in the segment that begins with row `first`, as
+ * integers.  Returns their number. */
+static uint32_t copy_segment(const struct st_table* t, uint32_t first,
+                             uint32_t column, int64_t null, int64_t* to) {
+  const struct st_segment* segment = st_table_segment(t, first, column);
+  uint32_t rows = st_table_segment_rows(t, first);
+  st_segment_copy64(segment, rows, to);
+  for (uint32_t row = 0; segment->nulls && row < rows; row++) {
+    if (!st_segment_is_valid(segment, row))
+      to[row] = null;
+  }
+  return rows;
+}
+
+/* Copies the keys of the rows in the segment that begins with row `first`. */
+static uint32_t copy_keys(const struct slices* s, uint32_t first,
+                          enum st_grouping by, int64_t* keys, int64_t* names) {
   if (by == ST_BY_TRACK)
-    return (uint64_t)cell(s, row, ST_SLICE_track_id);
+    return copy_segment(s->table, first, ST_SLICE_track_id, 0, keys);
+  uint32_t rows = copy_segment(s->table, first, ST_SLICE_category, 0, keys);
   if (by == ST_BY_CATEGORY)
-    return category;
-  if (by == ST_BY_TASK && is_on_thread(s, row))
-    return 0;
-  return category << 32 | (uint64_t)cell(s, row, ST_SLICE_name);
+    return rows;
+  copy_segment(s->table, first, ST_SLICE_name, 0, names);
+  for (uint32_t i = 0; i < rows; i++) {
+    bool is_step = by == ST_BY_TASK && is_on_thread(s, first + i);
+    uint64_t key = (uint64_t)keys[i] << 32 | (uint64_t)names[i];
+    keys[i] = is_step ? 0 : (int64_t)key;
+  }
+  return rows;
 }
 
 static struct st_slice_total new_group(uint64_t key, enum st_grouping by) {
@@ -74,42 +95,63 @@ struct work {
   struct st_map by_key;
   uint32_t* group_of; /* By row. */
   int64_t* self;      /* By row. */
+  bool has_cpu;       /* A slice has a CPU time. */
   int64_t* last_cpu;  /* The thread's last known CPU time, by track. */
   int64_t* durations; /* By group. */
+  int64_t* segment;   /* Two columns of a segment. */
 };
+
+/* Returns the number of the key's group, which is added if it is new. */
+static uint32_t group_of_key(struct st_slice_totals* t, struct work* w,
+                             uint64_t key, enum st_grouping by) {
+  uint32_t* group = st_map_at(&w->by_key, key);
+  if (!*group) {
+    *ST_PUSH(&t->groups) = new_group(key, by);
+    *group = t->groups.size;
+  }
+  return *group - 1;
+}
 
 static void assign_groups(struct st_slice_totals* t, struct work* w,
                           enum st_grouping by) {
-  for (uint32_t row = 0; row < w->slices.rows; row++) {
-    uint64_t key = key_of(&w->slices, row, by);
-    uint32_t* group = st_map_at(&w->by_key, key);
-    if (!*group) {
-      *ST_PUSH(&t->groups) = new_group(key, by);
-      *group = t->groups.size;
+  int64_t *keys = w->segment, *names = keys + ST_SEGMENT_ROWS, last = 0;
+  uint32_t group = ST_NO_ROW, first = 0;
+  while (first < w->slices.rows) {
+    uint32_t rows = copy_keys(&w->slices, first, by, keys, names);
+    for (uint32_t i = 0; i < rows; i++) {
+      if (group == ST_NO_ROW || keys[i] != last)
+        group = group_of_key(t, w, (uint64_t)keys[i], by);
+      last = keys[i];
+      w->group_of[first + i] = group;
+      t->groups.data[group].count++;
     }
-    w->group_of[row] = *group - 1;
-    t->groups.data[*group - 1].count++;
+    first += rows;
   }
 }
 
-static bool is_key(const struct st_storage* s, struct st_cell cell,
-                   const char* key) {
-  size_t size = 0;
-  const char* text =
-      cell.valid ? st_string_text(&s->strings, (st_string)cell.i, &size) : NULL;
-  return text && size == strlen(key) && memcmp(text, key, size) == 0;
+/* The keys of arguments that are a file name.  The location is interned in the
+ * packets of the sequence, or inside the event. */
+struct file_keys {
+  st_string interned, inside; /* 0 if the trace doesn't have them. */
+};
+
+static struct file_keys find_file_keys(const struct st_string_pool* p) {
+  static const char kInterned[] = "source.file_name";
+  static const char kInside[] = "source_location.file_name";
+  return (struct file_keys){
+      .interned = st_string_find(p, kInterned, sizeof kInterned - 1),
+      .inside = st_string_find(p, kInside, sizeof kInside - 1),
+  };
 }
 
-/* Returns the file name in an argument set; 0 if it has none.  The location is
- * interned in the packets of the sequence, or inside the event. */
-static st_string find_file(const struct st_storage* s, uint32_t set) {
-  const struct st_table* t = &s->tables[ST_ARGS_TABLE];
+/* Returns the file name in an argument set; 0 if it has none. */
+static st_string find_file(const struct st_table* t, struct file_keys keys,
+                           uint32_t set) {
   for (uint32_t row = set; row < t->rows; row++) {
     if (st_table_get(t, row, ST_ARGS_arg_set_id).i != set)
       break;
-    struct st_cell key = st_table_get(t, row, ST_ARGS_key);
-    if (is_key(s, key, "source.file_name") ||
-        is_key(s, key, "source_location.file_name"))
+    int64_t key = st_table_get(t, row, ST_ARGS_key).i;
+    if (key && (key == keys.interned || key == keys.inside))
       return (st_string)st_table_get(t, row, ST_ARGS_string_value).i;
   }
   return 0;
@@ -118,6 +160,9 @@ static st_string find_file(const struct st_storage* s, uint32_t set) {
 /* Finds the files of functions, in one argument set of most of them. */
 static void find_files(struct st_slice_totals* t, const struct work* w,
                        const struct st_storage* s) {
+  struct file_keys keys = find_file_keys(&s->strings);
+  if (!keys.interned && !keys.inside)
+    return;
   for (uint32_t row = 0; row < w->slices.rows; row++) {
     struct st_slice_total* group = &t->groups.data[w->group_of[row]];
     if (group->file)
@@ -125,7 +170,7 @@ static void find_files(struct st_slice_totals* t, const struct work* w,
     struct st_cell set =
         st_table_get(w->slices.table, row, ST_SLICE_arg_set_id);
     if (set.valid)
-      group->file = find_file(s, (uint32_t)set.i);
+      group->file = find_file(&s->tables[ST_ARGS_TABLE], keys, (uint32_t)set.i);
   }
 }
 
@@ -149,9 +194,21 @@ static void add(int64_t* sum, int64_t time) {
   *sum = (int64_t)((uint64_t)*sum + (uint64_t)time);
 }
 
+static bool has_values(const struct st_table* t, uint32_t column) {
+  bool found = false;
+  for (uint32_t row = 0; row < t->rows && !found; row += ST_SEGMENT_ROWS)
+    found =
+        st_table_segment(t, row, column)->nulls < st_table_segment_rows(t, row);
+  return found;
+}
+
 /* Finds the latest CPU time of each track's thread. */
 static void find_last_cpu(struct work* w, uint32_t tracks) {
   const struct slices* s = &w->slices;
+  w->has_cpu = has_values(s->table, ST_SLICE_thread_ts) ||
+               has_values(s->table, ST_SLICE_thread_dur);
+  if (!w->has_cpu)
+    return;
   for (uint32_t row = 0; row < s->rows; row++) {
     struct st_cell ts = st_table_get(s->table, row, ST_SLICE_thread_ts);
     uint64_t track = (uint64_t)cell(s, row, ST_SLICE_track_id);
@@ -190,84 +247,9 @@ static void add_times(struct st_slice_totals* t, struct work* w,
     if (is_inside_group(w, row))
       continue;
     add(&group->total, duration(t, w, row));
-    add(&group->cpu, cpu_of(w, row, tracks));
+    if (w->has_cpu)
+      add(&group->cpu, cpu_of(w, row, tracks));
   }
-}
-
-static int compare(const void* a, const void* b) {
-  int64_t x = *(const int64_t*)a, y = *(const int64_t*)b;
-  return (x > y) - (x < y);
-}
-
-/* Returns the value that is at `rank` after sorting.  Finds its bytes one after
- * the other, by counting those of the values that agree in the bytes before. */
-static int64_t find_rank(const int64_t* values, uint32_t count, uint32_t rank,
-                         int64_t min, int64_t max) {
-  uint64_t prefix = 0, largest = (uint64_t)max - (uint64_t)min;
-  uint32_t shift = 56;
-  while (shift && !(largest >> shift))
-    shift -= 8;
-  for (;; shift -= 8) {
-    uint32_t numbers[256] = {0}, byte = 0;
-    for (uint32_t i = 0; i < count; i++) {
-      uint64_t value = ((uint64_t)values[i] - (uint64_t)min) >> shift;
-      numbers[value & 0xFF] += value >> 8 == prefix;
-    }
-    while (rank >= numbers[byte])
-      rank -= numbers[byte++];
-    prefix = prefix << 8 | byte;
-    if (!shift)
-      return (int64_t)((uint64_t)min + prefix);
-  }
-}
-
-/* Returns the value after that of a rank, which is `value`. */
-static int64_t next_rank(const int64_t* values, uint32_t count, uint32_t rank,
-                         int64_t value) {
-  int64_t next = INT64_MAX;
-  uint32_t not_above = 0;
-  for (uint32_t i = 0; i < count; i++) {
-    not_above += values[i] <= value;
-    if (values[i] > value && values[i] < next)
-      next = values[i];
-  }
-  return not_above > rank + 1 ? value : next;
-}
-
-/* The number of values from which sorting takes longer than counting. */
-enum { MANY = 2048 };
-
-static int64_t percentile(const int64_t* values, uint32_t count,
-                          uint32_t percent, int64_t min, int64_t max) {
-  uint64_t place = (uint64_t)(count - 1) * percent;
-  uint32_t rank = (uint32_t)(place / 100), rest = (uint32_t)(place % 100);
-  bool sorted = count < MANY;
-  int64_t low =
-      sorted ? values[rank] : find_rank(values, count, rank, min, max);
-  if (!rest)
-    return low;
-  int64_t high =
-      sorted ? values[rank + 1] : next_rank(values, count, rank, low);
-  uint64_t gap = (uint64_t)high - (uint64_t)low;
-  /* Divided first, so that no duration overflows. */
-  gap = gap / 100 * rest + (gap % 100 * rest + 50) / 100;
-  return (int64_t)((uint64_t)low + gap);
-}
-
-static void set_percentiles(struct st_slice_total* group, int64_t* durations) {
-  int64_t* found[] = {&group->p50, &group->p90, &group->p99};
-  static const uint32_t kPercents[] = {50, 90, 99};
-  uint32_t count = group->count;
-  int64_t min = durations[0], max = durations[0];
-  for (uint32_t i = 0; i < count; i++) {
-    min = durations[i] < min ? durations[i] : min;
-    max = durations[i] > max ? durations[i] : max;
-  }
-  if (count < MANY)
-    qsort(durations, count, sizeof *durations, compare);
-  for (uint32_t i = 0; i < 3; i++)
-    *found[i] = percentile(durations, count, kPercents[i], min, max);
-  group->max = max;
 }
 
 static void add_percentiles(struct st_slice_totals* t, struct work* w) {
@@ -282,26 +264,30 @@ static void add_percentiles(struct st_slice_totals* t, struct work* w) {
     w->durations[starts.data[w->group_of[row]]++] = duration(t, w, row);
   for (uint32_t i = 0; i < t->groups.size; i++) {
     struct st_slice_total* group = &t->groups.data[i];
-    set_percentiles(group, &w->durations[starts.data[i] - group->count]);
+    struct st_percentiles found = st_percentiles(
+        &w->durations[starts.data[i] - group->count], group->count);
+    group->p50 = found.p50;
+    group->p90 = found.p90;
+    group->p99 = found.p99;
+    group->max = found.max;
   }
   free(starts.data);
 }
 
-/* Copies the columns that are read most often. */
-static void copy_columns(struct slices* s) {
+/* Copies the columns that are read most often; `parents` has room for those of
+ * a segment. */
+static void copy_columns(struct slices* s, int64_t* parents) {
   const struct st_table* t = s->table;
   s->ts = st_memory_new((size_t)s->rows * sizeof *s->ts);
   s->dur = st_memory_new((size_t)s->rows * sizeof *s->dur);
   s->parent = st_memory_new((size_t)s->rows * sizeof *s->parent);
   for (uint32_t row = 0; row < s->rows; row += ST_SEGMENT_ROWS) {
-    uint32_t rows = st_table_segment_rows(t, row);
-    st_segment_copy64(st_table_segment(t, row, ST_SLICE_ts), rows, s->ts + row);
-    st_segment_copy64(st_table_segment(t, row, ST_SLICE_dur), rows,
-                      s->dur + row);
-  }
-  for (uint32_t row = 0; row < s->rows; row++) {
-    struct st_cell parent = st_table_get(t, row, ST_SLICE_parent_id);
-    s->parent[row] = parent.valid ? (uint32_t)parent.i : ST_NO_ROW;
+    copy_segment(t, row, ST_SLICE_ts, 0, s->ts + row);
+    copy_segment(t, row, ST_SLICE_dur, 0, s->dur + row);
+    uint32_t rows =
+        copy_segment(t, row, ST_SLICE_parent_id, ST_NO_ROW, parents);
+    for (uint32_t i = 0; i < rows; i++)
+      s->parent[row + i] = (uint32_t)parents[i];
   }
 }
 
@@ -313,6 +299,7 @@ static void free_work(struct work* w) {
   free(w->self);
   free(w->last_cpu);
   free(w->durations);
+  free(w->segment);
   st_map_free(&w->by_key);
 }
 
@@ -328,7 +315,8 @@ bool st_slice_totals(struct st_slice_totals* totals, const struct st_storage* s,
   volatile bool done = false;
   struct work* volatile work = &w;
   if (setjmp(place) == 0) {
-    copy_columns(&work->slices);
+    work->segment = st_memory_new(2 * ST_SEGMENT_ROWS * sizeof(int64_t));
+    copy_columns(&work->slices, work->segment);
     find_bounds(totals, &work->slices, &s->tables[ST_COUNTER_TABLE]);
     work->group_of = st_memory_new((size_t)table->rows * sizeof(uint32_t));
     work->self = st_memory_new((size_t)table->rows * sizeof(int64_t));

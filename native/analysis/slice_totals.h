@@ -10,9 +10,7 @@
  * By task, only slices on lanes of their own are told apart, by category and
  * name.  Those on the own track of a thread, such as the steps of a task, whose
  * names are the same, are one group without category and name.
- *
- * A percentile lies between the two values around it, in proportion, as that of
- * the SQL function `percentile`.
+ * Percentiles: percentiles.h.
  */
 #pragma once
 

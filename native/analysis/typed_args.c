@@ -5,6 +5,7 @@
 
 #include "arg_path.h"
 #include "core/fields.h"
+#include "event_parts.h"
 #include "importer.h"
 #include "messages.h"
 
@@ -128,8 +129,8 @@ static void add_value(struct st_arg_path* p, const struct st_field_schema* s,
 
 /* Returns whether the path is this key. */
 static bool is_key(const struct st_arg_path* p, const char* key) {
-  return p->flat.size == strlen(key) &&
-         memcmp(p->flat.data, key, p->flat.size) == 0;
+  const st_path_key* flat = p->has_index ? &p->flat : &p->key;
+  return flat->size == strlen(key) && memcmp(flat->data, key, flat->size) == 0;
 }
 
 /* Adds the mapping and address of a method of Mojo. */
@@ -231,13 +232,6 @@ static void parse_packed(struct st_arg_path* p, struct st_field_schema s,
   }
 }
 
-/* Returns whether a field of a track event is an argument of its slice. */
-static bool is_argument(uint32_t field) {
-  return (field >= 24 && field <= 29) || (field >= 32 && field <= 35) ||
-         (field >= 38 && field <= 41) || field == 43 || field == 49 ||
-         field == 50 || field >= 1000;
-}
-
 static void parse_field(struct st_arg_path* p, st_string type,
                         struct st_field f, struct repeated* repeated) {
   const struct st_field_schema* known =
@@ -263,7 +257,7 @@ static void parse_message(struct st_arg_path* p, st_string type,
   p->depth++;
   st_decoder_init(&d, message.data, message.size);
   while (st_decoder_next(&d, &f)) {
-    if (!is_event || is_argument(f.number))
+    if (!is_event || st_is_typed_argument(f.number))
       parse_field(p, type, f, &repeated);
   }
   p->depth--;
@@ -278,11 +272,7 @@ void st_parse_typed_args(struct st_arg_path* p, st_string type,
 
 void st_parse_event_fields(struct st_importer* m, const struct st_event* e,
                            struct st_arg_list* args) {
-  struct st_arg_path p = {.m = m,
-                          .args = args,
-                          .strings = &m->storage.strings,
-                          .generation = e->generation};
-  parse_message(&p, st_intern(&m->storage, ".perfetto.protos.TrackEvent"),
+  struct st_arg_path* p = st_path_begin(m, e->generation, args);
+  parse_message(p, st_intern(&m->storage, ".perfetto.protos.TrackEvent"),
                 (struct st_field){.data = e->data, .size = e->size}, true);
-  st_path_free(&p);
 }

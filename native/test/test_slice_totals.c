@@ -1,72 +1,6 @@
 #include "analysis/slice_totals.h"
 
-#include <stdlib.h>
-
 #include "check.h"
-
-static int compare(const void* a, const void* b) {
-  int64_t x = *(const int64_t*)a, y = *(const int64_t*)b;
-  return (x > y) - (x < y);
-}
-
-/* Adds slices of one function, one after the other. */
-static void add_slices(struct st_storage* s, const int64_t* durations,
-                       uint32_t count) {
-  int64_t ts = 0;
-  for (uint32_t i = 0; i < count; i++) {
-    struct st_cell cells[ST_SLICE_COLUMNS] = {
-        [ST_SLICE_ts] = st_int(ts),
-        [ST_SLICE_dur] = st_int(durations[i]),
-        [ST_SLICE_track_id] = st_int(0),
-        [ST_SLICE_name] = st_text(st_intern(s, "f")),
-        [ST_SLICE_depth] = st_int(0),
-    };
-    st_table_add(&s->tables[ST_SLICE_TABLE], cells);
-    ts += durations[i];
-  }
-}
-
-/* The value between the two sorted values around a place. */
-static int64_t model(const int64_t* sorted, uint32_t count, uint32_t percent) {
-  uint64_t place = (uint64_t)(count - 1) * percent;
-  int64_t low = sorted[place / 100], high = sorted[(place + 99) / 100];
-  return low + ((high - low) * (int64_t)(place % 100) + 50) / 100;
-}
-
-/* Durations up to 2^bits, the first of them 2^bits. */
-static void check_percentiles(uint32_t count, uint32_t bits) {
-  struct st_storage s;
-  struct st_slice_totals totals = {0};
-  int64_t* durations = malloc(count * sizeof *durations);
-  uint64_t state = 12345;
-  for (uint32_t i = 0; i < count; i++) {
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    durations[i] = i ? (int64_t)(state >> (64 - bits)) : (int64_t)1 << bits;
-  }
-  st_storage_init(&s);
-  add_slices(&s, durations, count);
-  CHECK(st_slice_totals(&totals, &s, ST_BY_FUNCTION));
-  qsort(durations, count, sizeof *durations, compare);
-  CHECK_EQ(totals.groups.size, 1);
-  const struct st_slice_total* group = totals.groups.data;
-  CHECK_EQ(group->count, count);
-  CHECK_EQ(group->p50, model(durations, count, 50));
-  CHECK_EQ(group->p90, model(durations, count, 90));
-  CHECK_EQ(group->p99, model(durations, count, 99));
-  CHECK_EQ(group->max, durations[count - 1]);
-  st_slice_totals_free(&totals);
-  st_storage_free(&s);
-  free(durations);
-}
-
-static void percentiles_are_between_the_sorted_durations(void) {
-  static const uint32_t kCounts[] = {1, 2, 100, 2047, 2048, 40000};
-  static const uint32_t kBits[] = {1, 7, 8, 20, 40};
-  for (uint32_t i = 0; i < 6; i++) {
-    for (uint32_t k = 0; k < 5; k++)
-      check_percentiles(kCounts[i], kBits[k]);
-  }
-}
 
 static void add_track(struct st_storage* s, struct st_cell parent,
                       struct st_cell name) {
@@ -159,11 +93,59 @@ static void functions_have_the_file_of_their_first_location(void) {
   st_storage_free(&s);
 }
 
+/* Slices of more than a segment, one after the other; each third one has a CPU
+ * time and a slice inside, and every second segment no category. */
+static void add_many(struct st_storage* s, uint32_t count) {
+  for (uint32_t i = 0; i < count; i++) {
+    bool is_inside = i % 3 == 1;
+    bool has_category = i / ST_SEGMENT_ROWS % 2 == 0;
+    struct st_cell cells[ST_SLICE_COLUMNS] = {
+        [ST_SLICE_ts] = st_int(10 * (i - is_inside)),
+        [ST_SLICE_dur] = st_int(is_inside ? 4 : 10),
+        [ST_SLICE_track_id] = st_int(i % 2),
+        [ST_SLICE_category] = st_text(has_category ? st_intern(s, "io") : 0),
+        [ST_SLICE_name] = st_text(st_intern(s, is_inside ? "read" : "load")),
+        [ST_SLICE_parent_id] = is_inside ? st_int(i - 1) : ST_NULL,
+        [ST_SLICE_thread_ts] = i % 3 == 0 ? st_int(i) : ST_NULL,
+        [ST_SLICE_thread_dur] = i % 3 == 0 ? st_int(2) : ST_NULL,
+    };
+    st_table_add(&s->tables[ST_SLICE_TABLE], cells);
+  }
+}
+
+static void totals_are_those_of_all_segments(void) {
+  enum { COUNT = 3 * ST_SEGMENT_ROWS, THIRD = ST_SEGMENT_ROWS };
+  struct st_storage s;
+  struct st_slice_totals by[3] = {0};
+  st_storage_init(&s);
+  add_many(&s, COUNT);
+  CHECK(st_slice_totals(&by[0], &s, ST_BY_CATEGORY));
+  CHECK(st_slice_totals(&by[1], &s, ST_BY_TRACK));
+  CHECK(st_slice_totals(&by[2], &s, ST_BY_FUNCTION));
+  CHECK_EQ(by[0].groups.size, 2);
+  CHECK_EQ(by[0].groups.data[0].count, 2 * THIRD);
+  CHECK_EQ(by[0].groups.data[1].category, 0);
+  CHECK_EQ(by[0].groups.data[1].count, THIRD);
+  CHECK_EQ(by[1].groups.size, 2);
+  CHECK_EQ(by[1].groups.data[1].count, COUNT / 2);
+  CHECK_EQ(by[2].groups.size, 4);
+  int64_t self = 0, cpu = 0;
+  for (uint32_t i = 0; i < 4; i++) {
+    self += by[2].groups.data[i].self;
+    cpu += by[2].groups.data[i].cpu;
+  }
+  CHECK_EQ(self, 20 * THIRD); /* Without what is inside. */
+  CHECK_EQ(cpu, 2 * THIRD);
+  for (uint32_t i = 0; i < 3; i++)
+    st_slice_totals_free(&by[i]);
+  st_storage_free(&s);
+}
+
 int main(void) {
   jmp_buf place;
   st_memory_catch(&place);
   CHECK_EQ(setjmp(place), 0);
-  RUN(percentiles_are_between_the_sorted_durations);
+  RUN(totals_are_those_of_all_segments);
   RUN(slices_of_tasks_are_apart_from_those_of_their_thread);
   RUN(functions_have_the_file_of_their_first_location);
   return 0;
