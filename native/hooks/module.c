@@ -7,7 +7,6 @@
 #include "hooks/code_filter.h"
 #include "hooks/collections.h"
 #include "hooks/coroutine_bounds.h"
-#include "hooks/exempt.h"
 #include "hooks/gil_waits.h"
 #include "hooks/heap.h"
 #include "hooks/io_waits.h"
@@ -348,15 +347,6 @@ static PyMethodDef kFunctions[] = {
     {"gc_callback", st_collections_callback, METH_VARARGS,
      "gc_callback(category, thread_track)\n--\n\nReturn a callable for "
      "gc.callbacks: each run of the collector is a slice."},
-    {"exempt_since", st_exempt_since, METH_O,
-     "exempt_since(first)\n--\n\nExempt the objects created since `first` from "
-     "garbage collections."},
-    {"exempt_between", st_exempt_between, METH_VARARGS,
-     "exempt_between(first, last)\n--\n\nExempt the objects created between "
-     "`first` and `last` from collections."},
-    {"keep_exempt", st_keep_exempt, METH_O,
-     "keep_exempt(containers)\n--\n\nMake the functions, classes and modules "
-     "immortal that are exempt now, and containers if asked to."},
     {NULL, NULL, 0, NULL}};
 
 static int module_exec(PyObject* module) {

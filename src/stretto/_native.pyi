@@ -911,6 +911,46 @@ def drop_call() -> None:
 def keep(object: object, /) -> None:
     """Keep the object until the process ends; from CPython 3.12 on, it is immortal."""
 
+def exempt_since(first: list[Any], /) -> bool:
+    """Exempt the objects that were created after `first` from garbage collections.
+
+    The collector must have been disabled since, without `gc.freeze`, and no other thread may have
+    run.
+
+    Args:
+        first: A list that `gc.get_stats` has returned.
+
+    Returns:
+        Whether they are exempt. They aren't if there was a collection meanwhile, or if this build
+        of CPython is free-threaded.
+    """
+
+def exempt_between(first: list[Any], last: list[Any], /) -> bool:
+    """Exempt the objects that were created after `first` and before `last` from collections.
+
+    The collector must have been disabled between them, without `gc.freeze`, and no other thread may
+    have run there. What was created later is not exempted.
+
+    Args:
+        first: A list that `gc.get_stats` has returned.
+        last: Another one, made later.
+
+    Returns:
+        Whether they are exempt. They aren't if there was a collection since `first`, or if this
+        build of CPython is free-threaded.
+    """
+
+def keep_exempt(containers: bool, /) -> None:
+    """Make the functions, classes and modules immortal that are exempt now.
+
+    From CPython 3.12 on nothing counts references to them, so their use in a forked child copies no
+    page, and the end of the process frees none. On free-threaded builds nothing is exempt.
+
+    Args:
+        containers: Whether dicts, lists and tuples are made immortal, too. They keep what they
+            hold: an open file in one of them is never closed.
+    """
+
 def unmarshal(fd: int, start: int, /) -> Any:
     """Return the object that a file has, in the format of `marshal`, from the offset `start` on.
 

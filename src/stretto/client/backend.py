@@ -141,12 +141,12 @@ def load_in_process() -> None:
 
 
 def _exempt(made: list[tuple[Stats, Stats]]) -> None:
-    from stretto import _pyhooks
+    from stretto import _native
 
     for first, last in made:
-        _pyhooks.exempt_between(first, last)
+        _native.exempt_between(first, last)
     # The end of the process need not free the functions and classes, one by one.
-    _pyhooks.keep_exempt(False)
+    _native.keep_exempt(False)
 
 
 def _make(makers: dict[str, Callable[[], T]], name: str) -> T:

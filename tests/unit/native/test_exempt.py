@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(
 
 BEGIN = """
 import gc, weakref
-from stretto import _pyhooks
+from stretto import _native
 
 class Node:
     def __init__(self):
@@ -39,7 +39,7 @@ def run(program: str) -> None:
 def test_what_was_created_since_is_exempt_and_nothing_else() -> None:
     run("""
 ours = [{"number": [number]} for number in range(5000)]
-assert _pyhooks.exempt_since(first) is True
+assert _native.exempt_since(first) is True
 later = [[] for _ in range(10)]
 gc.enable()
 assert not any(map(tracked, (ours, ours[0], ours[-1]["number"])))
@@ -57,7 +57,7 @@ last = gc.get_stats()
 gc.freeze()
 gc.unfreeze()
 later = [[] for _ in range(10)]
-assert _pyhooks.exempt_between(first, last) is True
+assert _native.exempt_between(first, last) is True
 gc.enable()
 assert not any(map(tracked, (ours, ours[0], ours[-1])))
 assert all(map(tracked, (older, older[-1], first, last, later, later[-1])))
@@ -71,9 +71,9 @@ def test_nothing_is_exempt_after_a_collection_between_two_moments_or_later() -> 
 ours = [[number] for number in range(10)]
 last = gc.get_stats()
 gc.collect()
-assert _pyhooks.exempt_between(first, last) is False
-assert _pyhooks.exempt_between(first, gc.get_stats()) is False
-assert _pyhooks.exempt_between(gc.get_stats(), last) is False
+assert _native.exempt_between(first, last) is False
+assert _native.exempt_between(first, gc.get_stats()) is False
+assert _native.exempt_between(gc.get_stats(), last) is False
 assert tracked(ours)
 """)
 
@@ -81,7 +81,7 @@ assert tracked(ours)
 def test_exempt_objects_can_be_freed_and_changed() -> None:
     run("""
 ours = [[number] for number in range(1000)]
-assert _pyhooks.exempt_since(first)
+assert _native.exempt_since(first)
 gc.enable()
 del ours[::3]
 ours[0].append(ours)
@@ -95,7 +95,7 @@ def test_garbage_among_what_is_exempt_stays_and_other_garbage_is_collected() -> 
 node = Node()
 kept = weakref.ref(node)
 del node
-assert _pyhooks.exempt_since(first)
+assert _native.exempt_since(first)
 node = Node()
 node.kept = kept()
 garbage = weakref.ref(node)
@@ -108,12 +108,12 @@ assert garbage() is None and kept() is not None
 def test_further_objects_can_be_exempt_later() -> None:
     run("""
 one = [[]]
-assert _pyhooks.exempt_since(first)
+assert _native.exempt_since(first)
 first = gc.get_stats()
 two = [[]]
-assert _pyhooks.exempt_since(first)
+assert _native.exempt_since(first)
 assert not tracked(one) and not tracked(two)
-assert _pyhooks.exempt_since(gc.get_stats())
+assert _native.exempt_since(gc.get_stats())
 """)
 
 
@@ -122,9 +122,9 @@ def test_nothing_is_exempt_if_there_was_a_collection() -> None:
 ours = [[]]
 gc.collect()
 ours.append([])
-assert _pyhooks.exempt_since(first) is False
+assert _native.exempt_since(first) is False
 assert tracked(ours) and tracked(ours[1])
-assert _pyhooks.exempt_since(1) is False
+assert _native.exempt_since(1) is False
 """)
 
 
@@ -137,9 +137,9 @@ node = Other()
 node.itself = None
 kept = [function, Other, function(), vars(sys.modules["__main__"])["function"]]
 is_freed = weakref.ref(node)
-assert _pyhooks.exempt_since(first)
-_pyhooks.keep_exempt(True)
-_pyhooks.keep_exempt(True)
+assert _native.exempt_since(first)
+_native.keep_exempt(True)
+_native.keep_exempt(True)
 immortal = [function, Other, kept, function.__code__, function.__code__.co_consts[1]]
 counts = [sys.getrefcount(thing) for thing in immortal]
 more = 3 * immortal
@@ -157,8 +157,8 @@ import os, sys
 read, write = os.pipe()
 def function(): pass
 kept = [function, open(write, "w")]
-assert _pyhooks.exempt_since(first)
-_pyhooks.keep_exempt(False)
+assert _native.exempt_since(first)
+_native.keep_exempt(False)
 del kept
 assert os.read(read, 1) == b""
 count = sys.getrefcount(function)

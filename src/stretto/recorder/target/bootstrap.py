@@ -58,14 +58,14 @@ def start(first: list[dict[str, int]]) -> None:
     # The modules stay until the end of the process, so no garbage collection has to visit them.
     # That matters most in forked children: a collection copies the pages of the objects it visits,
     # and so does counting the references to an object that is used.
-    from stretto import _native, _pyhooks
+    from stretto import _native
 
-    _pyhooks.exempt_since(first)
-    _pyhooks.keep_exempt(True)
+    _native.exempt_since(first)
+    _native.keep_exempt(True)
     _free_spare_objects()
     connection: list[dict[str, int]] = gc.get_stats()
     _native.call_untraced(_connect)
-    _pyhooks.exempt_since(connection)
+    _native.exempt_since(connection)
 
 
 def _free_spare_objects() -> None:

@@ -1,7 +1,25 @@
+/* Takes objects out of the lists of CPython's garbage collector.
+ *
+ * The modules of a recorder's target stay until its process ends, so no
+ * collection has to visit them.  That matters most in forked children, where
+ * each visit writes to an object's header and so copies its page.  `gc.freeze`
+ * would exempt the program's objects, too: `__main__` exists already.  If it is
+ * not visited, the interpreter's last collection calls no `__del__` of what the
+ * program has left there.
+ *
+ *     generation 0 <-> older objects <-> first <-> ours ... <-> (new list)
+ *                                             |________|
+ *     exempt       <->  ours ...              goes here
+ *
+ * New objects are appended to the list of generation 0.  So while the collector
+ * is disabled, the objects that were created since `first` follow it there.
+ * The list that they are moved to belongs to no generation; an object that is
+ * freed leaves it as it would leave any other.
+ */
 /* CPython declares the headers of objects only for sources that define this
  * macro. */
 #define Py_BUILD_CORE 1
-#include "hooks/exempt.h"
+#include "bind/common/python.h"
 
 #include <internal/pycore_gc.h>
 #include <stdbool.h>
@@ -39,7 +57,11 @@ static int is_equal(PyObject* a, PyObject* b) {
   return PyObject_RichCompareBool(a, b, Py_EQ);
 }
 
-PyObject* st_exempt_since(PyObject* module, PyObject* first) {
+/* Exempts the objects that were created after `first`, a list that
+ * gc.get_stats() has returned.  The collector must have been disabled since,
+ * without gc.freeze(), and no other thread may have run.  Returns whether it has
+ * exempted them: not if there was a collection, which the list shows. */
+static PyObject* exempt_since(PyObject* module, PyObject* first) {
   (void)module;
   PyObject* last = collections();
   int none_ran = last ? is_equal(first, last) : -1;
@@ -49,7 +71,10 @@ PyObject* st_exempt_since(PyObject* module, PyObject* first) {
   return none_ran < 0 ? NULL : PyBool_FromLong(none_ran);
 }
 
-PyObject* st_exempt_between(PyObject* module, PyObject* args) {
+/* The same for the objects between two such lists.  Both must still exist.  The
+ * collector may be enabled by now, and gc.freeze() and gc.unfreeze() may have
+ * been called, as they keep the order of objects. */
+static PyObject* exempt_between(PyObject* module, PyObject* args) {
   (void)module;
   PyObject *first, *last, *now = NULL;
   if (!PyArg_ParseTuple(args, "O!O!", &PyList_Type, &first, &PyList_Type,
@@ -92,7 +117,11 @@ static void keep_code(PyObject* function) {
     make_immortal(PyTuple_GET_ITEM(code->co_consts, i));
 }
 
-PyObject* st_keep_exempt(PyObject* module, PyObject* containers) {
+/* From CPython 3.12 on nothing counts references to immortal objects.  So a
+ * forked child that uses them copies no page for it, and the end of the process
+ * frees none of them.  A container may hold what has to be freed, such as an open
+ * file: keep containers only if none does. */
+static PyObject* keep_exempt(PyObject* module, PyObject* containers) {
   (void)module;
   bool with_containers = PyObject_IsTrue(containers) > 0;
   PyGC_Head* header = _PyGCHead_NEXT(&exempt);
@@ -108,22 +137,32 @@ PyObject* st_keep_exempt(PyObject* module, PyObject* containers) {
 
 #else
 
-PyObject* st_exempt_since(PyObject* module, PyObject* first) {
+static PyObject* exempt_since(PyObject* module, PyObject* first) {
   (void)module;
   (void)first;
   Py_RETURN_FALSE;
 }
 
-PyObject* st_exempt_between(PyObject* module, PyObject* args) {
+static PyObject* exempt_between(PyObject* module, PyObject* args) {
   (void)module;
   (void)args;
   Py_RETURN_FALSE;
 }
 
-PyObject* st_keep_exempt(PyObject* module, PyObject* containers) {
+static PyObject* keep_exempt(PyObject* module, PyObject* containers) {
   (void)module;
   (void)containers;
   Py_RETURN_NONE;
 }
 
 #endif
+
+static PyMethodDef kFunctions[] = {
+    {"exempt_since", exempt_since, METH_O, NULL},
+    {"exempt_between", exempt_between, METH_VARARGS, NULL},
+    {"keep_exempt", keep_exempt, METH_O, NULL},
+    {0}};
+
+ST_BIND_PART(exempt) {
+  return PyModule_AddFunctions(module, kFunctions);
+}
