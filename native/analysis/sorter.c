@@ -84,33 +84,59 @@ static void merge(const struct st_queue* q, const uint32_t* from, uint32_t* to,
   }
 }
 
+/* The first events of parts that are sorted, and the number of events. */
+typedef ST_ARRAY(uint32_t) part_starts;
+
+/* Finds the parts of the queue that are sorted already: as long as the events
+ * of a writer that come one after the other. */
+static part_starts find_parts(const struct st_queue* q, bool by_rank) {
+  part_starts starts = {0};
+  *ST_PUSH(&starts) = 0;
+  for (uint32_t i = 1; i < q->events.size; i++) {
+    if (is_after(q, i - 1, i, by_rank))
+      *ST_PUSH(&starts) = i;
+  }
+  *ST_PUSH(&starts) = q->events.size;
+  return starts;
+}
+
+/* Merges each two parts.  The parts of `to` are half as many. */
+static void merge_parts(const struct st_queue* q, const uint32_t* from,
+                        uint32_t* to, part_starts* starts, bool by_rank) {
+  uint32_t parts = starts->size - 1, merged = 0;
+  uint32_t* at = starts->data;
+  for (uint32_t i = 0; i < parts; i += 2) {
+    uint32_t start = at[i], middle = at[i + 1];
+    uint32_t end = i + 2 <= parts ? at[i + 2] : middle;
+    merge(q, from, to, start, middle, end, by_rank);
+    at[merged++] = start;
+  }
+  at[merged] = at[parts];
+  starts->size = merged + 1;
+}
+
 /* Sorts events by timestamp, and then by rank if `by_rank`.  Equal events keep
  * their order. */
 static void sort(struct st_queue* q, bool by_rank) {
   uint32_t n = q->events.size;
-  bool is_sorted = true;
-  for (uint32_t i = 1; i < n && is_sorted; i++)
-    is_sorted = !is_after(q, i - 1, i, by_rank);
-  if (is_sorted)
-    return;
-  q->order = st_memory_new(n * sizeof *q->order);
-  uint32_t *from = q->order, *to = st_memory_new(n * sizeof *to);
-  for (uint32_t i = 0; i < n; i++)
-    from[i] = i;
-  for (uint64_t width = 1; width < n; width *= 2) {
-    for (uint64_t start = 0; start < n; start += 2 * width) {
-      uint64_t middle = start + width < n ? start + width : n;
-      uint64_t end = middle + width < n ? middle + width : n;
-      merge(q, from, to, start, middle, end, by_rank);
+  part_starts starts = find_parts(q, by_rank);
+  if (starts.size > 2) {
+    q->order = st_memory_new(n * sizeof *q->order);
+    uint32_t *from = q->order, *to = st_memory_new(n * sizeof *to);
+    for (uint32_t i = 0; i < n; i++)
+      from[i] = i;
+    while (starts.size > 2) {
+      merge_parts(q, from, to, &starts, by_rank);
+      uint32_t* swapped = from;
+      from = to;
+      to = swapped;
     }
-    uint32_t* swapped = from;
-    from = to;
-    to = swapped;
+    for (uint32_t i = 0; i < n; i++)
+      to[i] = from[n - i - 1];
+    q->order = to;
+    free(from);
   }
-  for (uint32_t i = 0; i < n; i++)
-    to[i] = from[n - i - 1];
-  q->order = to;
-  free(from);
+  free(starts.data);
 }
 
 static uint32_t next_number(const struct st_queue* q) {

@@ -45,14 +45,14 @@ static void equal_stacks_have_one_number(void) {
   struct st_stack_table* t = st_stack_table_create();
   const uint32_t stacks[][3] = {{1, 2, 3}, {1, 2, 4}, {1, 2, 3}};
   const uint32_t numbers[] = {1, 2, 1};
-  for (int i = 0; i < 3; i++) {
+  for (uint32_t i = 0; i < 3; i++) {
     uint32_t number = st_stack_table_stack(t, stacks[i], 3);
     CHECK_EQ(number, numbers[i]);
-    st_stack_table_hit(t, number);
+    st_stack_table_hit(t, number, i + 1);
   }
   CHECK_EQ(st_stack_table_stack(t, stacks[0], 2), 3);
-  CHECK_EQ(st_stack_table_hits(t, 1), 2);
-  CHECK_EQ(st_stack_table_hits(t, 2), 1);
+  CHECK_EQ(st_stack_table_hits(t, 1), 1 + 3);
+  CHECK_EQ(st_stack_table_hits(t, 2), 2);
   CHECK_EQ(st_stack_table_hits(t, 3), 0);
   uint32_t depth;
   CHECK(!memcmp(st_stack_table_frames(t, 2, &depth), stacks[1],
