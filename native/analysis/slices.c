@@ -113,6 +113,8 @@ uint32_t st_slice_begin(struct st_slices* s, uint32_t track, int64_t ts,
     slice->category = category;
     slice->name = name;
     *args = &slice->args;
+  } else {
+    s->too_deep++;
   }
   return row;
 }

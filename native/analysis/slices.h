@@ -11,7 +11,8 @@
  * in dropped_overlapping).
  *
  * Limits: a slice below MAX_DEPTH others gets depth 0 and is never closed, as
- * in Perfetto.
+ * in Perfetto; its end may close a slice around it.  Such slices are counted in
+ * too_deep, because the times of both are wrong.
  */
 #pragma once
 
@@ -43,7 +44,7 @@ struct st_slices {
   struct st_storage* storage;
   struct st_arg_sets* arg_sets;
   ST_ARRAY(struct st_slice_stack) stacks; /* By track. */
-  uint64_t misplaced_end, dropped_overlapping;
+  uint64_t misplaced_end, dropped_overlapping, too_deep;
 };
 
 /* Starts a slice; dur is -1 for a begin, 0 for an instant.  Returns its row;

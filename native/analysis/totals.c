@@ -130,6 +130,7 @@ static void add_counts(struct st_importer* m) {
        c->undecodable_packets},
       {"stretto_undecodable_arguments", "error", "analysis",
        c->undecodable_arguments},
+      {"stretto_deep_slices", "error", "analysis", m->slices.too_deep},
       {"stretto_unread_packets", "info", "analysis", c->unread_packets},
       {"stretto_unread_events", "info", "analysis", c->unread_events},
       {"unknown_extension_fields", "error", "trace", c->unknown_fields},

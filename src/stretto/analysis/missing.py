@@ -25,8 +25,14 @@ DROPPED = {
 }
 """What it knows, and makes no rows of, as Perfetto's trace processor."""
 
-MISSING = UNREAD | DROPPED
-"""All that is in the trace and not in the tables."""
+WRONG = {
+    "stretto_deep_slices": "slices inside more than 511 others: their times, and those of the "
+    "slices around them, are wrong",
+}
+"""What is in the tables with wrong values, as in those of Perfetto's trace processor."""
+
+MISSING = UNREAD | DROPPED | WRONG
+"""All that is in the trace and not, or not as it was, in the tables."""
 
 DAMAGE = (
     "stretto_cut_off",
@@ -34,5 +40,6 @@ DAMAGE = (
     "stretto_undecodable_packets",
     "stretto_undecodable_arguments",
     *DROPPED,
+    *WRONG,
 )
-"""Those that mean that slices or arguments are missing; a whole trace of Perfetto has none."""
+"""Those that mean that slices or arguments are missing or wrong."""

@@ -250,6 +250,29 @@ def test_dropped_events_of_json_are_a_warning(
     }
 
 
+@pytest.mark.parametrize("verb", ["query", "summary", "convert", "diff"])
+def test_slices_that_nest_too_deeply_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], verb: str
+) -> None:
+    path = tmp_path / "t.json"
+    names = [f"f{depth}" for depth in range(514)]
+    begins = [{"ph": "B", "ts": 10 + i, "tid": 1, "name": name} for i, name in enumerate(names)]
+    ends = [
+        {"ph": "E", "ts": 1000 + i, "tid": 1, "name": name} for i, name in enumerate(names[::-1])
+    ]
+    path.write_text(json.dumps(begins + ends))
+    rest = {
+        "query": [str(path), "select 1"],
+        "summary": [str(path)],
+        "convert": [str(path), str(tmp_path / "t.pftrace")],
+        "diff": [str(path), str(path)],
+    }
+    main([verb, *rest[verb]])
+    said = "".join(capsys.readouterr())
+    assert "slices inside more than 511 others" in said
+    assert re.search(r"are wrong(: 2| \(2\))", said)
+
+
 @pytest.mark.parametrize("text", ["[]", " [\n]\n", "{}", '{"traceEvents": []}'])
 def test_json_without_events_is_empty(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str
