@@ -5,12 +5,14 @@ from __future__ import annotations
 import zlib
 from fnmatch import fnmatchcase
 from importlib import import_module
+from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from stretto.analysis.duration_plot import draw_histogram, unit_of
 from stretto.analysis.export.lanes import read_lanes, rows_of
 from stretto.analysis.export.stacks import NANOSECONDS, read_stacks
 from stretto.base.errors import StrettoError
+from stretto.base.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -32,6 +34,10 @@ _TITLE = 80
 """The most letters of a title."""
 _SHORTEST = 6
 """A name with fewer letters isn't cut."""
+_LARGEST = 1e300
+"""Ranges of larger values overflow in matplotlib."""
+_HUGE = 1e100
+"""What values beyond are divided by."""
 
 
 class PlotError(StrettoError):
@@ -81,10 +87,10 @@ def _box(axes: Any, place: tuple[float, float, float], name: str, whole: float) 
     axes.broken_barh(
         [(left, width)], (row, 0.92), facecolors=_colour(name), edgecolor="white", linewidth=0.3
     )
-    room = int(width / whole * _WIDTH * _LETTERS)
-    if room >= min(len(name), _SHORTEST):
+    room, shown = int(width / whole * _WIDTH * _LETTERS), printable(name)
+    if room >= min(len(shown), _SHORTEST):
         axes.text(
-            left + width / 2, row + 0.46, name[:room], ha="center", va="center", size=8,
+            left + width / 2, row + 0.46, shown[:room], ha="center", va="center", size=8,
             clip_on=True, parse_math=False,
         )  # fmt: skip
 
@@ -121,7 +127,8 @@ def _slices(figure: Any, importer: Importer, pattern: str) -> None:
 
 
 def _shortened(text: str, most: int = 40) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+    shown = printable(text)
+    return shown if len(shown) <= most else f"{shown[: most - 1]}…"
 
 
 def _literal(texts: Iterable[Any]) -> None:
@@ -184,7 +191,7 @@ def _counters(figure: Any, importer: Importer, pattern: str) -> None:
         values = [value / size for _, value in line.values]
         axes.step(times, values, where="post", linewidth=1)
         axes.fill_between(times, values, step="post", alpha=0.2)
-        axes.set_ylabel(value_unit)
+        _literal([axes.set_ylabel(_shortened(value_unit))])
         _literal([axes.set_title(_shortened(line.title), loc="left", size=9)])
     every[-1].set_xlabel(f"time [{unit}]")
     if len(lines) > len(shown):
@@ -197,6 +204,8 @@ def _value_unit(line: _Line) -> tuple[float, str]:
     """Return what the values are divided by, and their unit then."""
     if line.unit == "ns":
         return unit_of(max(value for _, value in line.values))
+    if any(_LARGEST < abs(value) < inf for _, value in line.values):
+        return _HUGE, f"{_HUGE:g} {line.unit}".rstrip()
     return 1.0, line.unit
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,8 @@ Draw a trace, as PNG or SVG (pip install 'stretto[plot]').
 """
 
 FORMATS = ("png", "svg")
+_NO_GLYPH = ("Glyph ", "Matplotlib currently does not support ")
+"""How matplotlib's warnings of characters begin that its font lacks: it draws a box instead."""
 
 
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:
@@ -60,7 +63,10 @@ def _picture(given: argparse.Namespace) -> bytes:
     warn_of_damage("plot", given.trace, damage(importer))
     figure = draw(importer, given.kind, title, given.name)
     out = io.BytesIO()
-    figure.savefig(out, format=_format(given.output), dpi=120)
+    with warnings.catch_warnings():
+        for message in _NO_GLYPH:
+            warnings.filterwarnings("ignore", message, UserWarning)
+        figure.savefig(out, format=_format(given.output), dpi=120)
     return out.getvalue()
 
 

@@ -20,8 +20,9 @@ from stretto.analysis.raw_tables import names_raw_table
 from stretto.analysis.sql.errors import QueryError
 from stretto.analysis.trace_processor import DUCKDB, ENGINES, SQLITE, TraceProcessor
 from stretto.base.errors import CommandError
+from stretto.base.printable import printable
 from stretto.cli.question_table import answer_table
-from stretto.cli.text_table import aligned, as_table, printable
+from stretto.cli.text_table import aligned, as_table
 from stretto.cli.trace_reading import reading, warn_of_damage
 from stretto.cli.verb_parser import VerbParser, flag, port_number
 from stretto.viewer.access import LOOPBACK

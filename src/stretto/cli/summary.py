@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from stretto.analysis.trace_summary import LOOPS, summarize
 from stretto.analysis.trace_tables import import_trace, is_empty, table_columns
+from stretto.base.printable import printable
 from stretto.cli.heap_tables import heaps_as_text, heaps_as_values
 from stretto.cli.object_tables import objects_as_text, objects_as_values
 from stretto.cli.output_file import STANDARD, open_output
@@ -17,7 +18,7 @@ from stretto.cli.record.detail_lines import time_text
 from stretto.cli.record.summary import kept_text, losses, summary
 from stretto.cli.sample_tables import samples_as_text, samples_as_values
 from stretto.cli.summary_page import as_page
-from stretto.cli.text_table import as_table, printable
+from stretto.cli.text_table import as_table
 from stretto.cli.trace_reading import reading, warn_of_damage
 from stretto.cli.verb_parser import VerbParser
 from stretto.cli.wait_tables import waits_as_text

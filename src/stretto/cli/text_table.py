@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from stretto.base.printable import printable
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
@@ -47,8 +49,3 @@ def _text(value: object) -> str:
     """Format a value on one line."""
     text = "[NULL]" if value is None else printable(str(value))
     return text if len(text) <= _MAX_WIDTH else text[: _MAX_WIDTH - 1] + "…"
-
-
-def printable(text: str) -> str:
-    """Return a text of a trace without characters that control a terminal."""
-    return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)

@@ -149,6 +149,53 @@ def test_trace_without_such_a_name_is_refused(
     assert not Path("t.png").exists()
 
 
+@pytest.mark.usefixtures("matplotlib")
+def test_counters_as_large_as_a_double_are_drawn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from stretto.analysis.plots import draw
+    from stretto.analysis.trace_tables import import_trace
+
+    with record() as recorded:
+        for value in (1e308, -1e308, 2e307):
+            category.counter("huge", value, unit="m")
+    (axes,) = draw(import_trace(recorded.trace), "counters", "t").axes
+    assert axes.get_ylabel() == "1e+100 m"
+    assert list(axes.lines[0].get_ydata()) == pytest.approx([1e208, -1e208, 2e207])
+    monkeypatch.chdir(tmp_path)
+    Path("t.pftrace").write_bytes(recorded.trace)
+    assert main(["plot", "--kind", "counters", "t.pftrace"]) == 0
+
+
+_UNUSUAL = "job \N{GRINNING FACE} \0 \x1b[31m red \r \N{DEVANAGARI LETTER KA} \N{WORD JOINER}"
+
+
+@pytest.mark.usefixtures("matplotlib")
+@pytest.mark.parametrize("kind", KINDS)
+def test_names_without_glyphs_or_with_controls_are_drawn_without_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], kind: str
+) -> None:
+    with record() as recorded, category.slice(_UNUSUAL):
+        category.counter(_UNUSUAL, 1, unit=_UNUSUAL, track=stretto.Track(_UNUSUAL))
+    monkeypatch.chdir(tmp_path)
+    Path("t.pftrace").write_bytes(recorded.trace)
+    assert main(["plot", "--kind", kind, "-o", "out.svg", "t.pftrace"]) == 0
+    assert capsys.readouterr().err == ""
+    assert "\x1b" not in Path("out.svg").read_text()
+
+
+@pytest.mark.usefixtures("matplotlib")
+def test_control_characters_in_a_picture_are_shown_as_numbers() -> None:
+    from stretto.analysis.plots import draw
+    from stretto.analysis.trace_tables import import_trace
+
+    with record() as recorded, category.slice(_UNUSUAL):
+        pass
+    (axes,) = draw(import_trace(recorded.trace), "flame", "t").axes
+    shown = [text.get_text() for text in axes.texts]
+    assert [r"\x1b[31m red \x0d" in text for text in shown] == [True]
+
+
 def test_error_without_matplotlib_names_the_extra(
     trace: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from stretto import _native
 from stretto.base.notes_tracks import NOTES, notes_track
-from stretto.cli.text_table import printable
+from stretto.base.printable import printable
 from stretto.protos.trace import FtraceStats, TrackEvent
 from stretto.recorder.host.packet_file import PacketFile
 
