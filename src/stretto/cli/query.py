@@ -111,7 +111,12 @@ def _engine(given: argparse.Namespace) -> str:
 def _statements(given: argparse.Namespace) -> str:
     if given.ask is not None:
         return query_of(given.ask, given.slice or "")
-    return sys.stdin.read() if given.sql == "-" else str(given.sql)
+    return _standard_input() if given.sql == "-" else str(given.sql)
+
+
+def _standard_input() -> str:
+    """Return the text on standard input. Bytes that are not UTF-8 are left to the query's check."""
+    return sys.stdin.buffer.read().decode("utf-8", "surrogateescape")
 
 
 def _list_questions() -> None:

@@ -45,9 +45,22 @@ def test_rows_are_printed_as_a_table(trace: str, capsys: pytest.CaptureFixture[s
 def test_sql_is_read_from_standard_input(
     trace: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sys.stdin", io.StringIO("select name from slice"))
+    given = io.BytesIO("\ufeffselect name from slice -- a byte order mark is skipped".encode())
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(given))
     assert main(["query", "--format", "json", trace, "-"]) == 0
     assert json.loads(capsys.readouterr().out) == [{"name": "work"}]
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "sqlite"])
+def test_sql_that_is_not_utf_8_is_an_error(
+    trace: str, engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = "query: line 2, column 2: the SQL is not valid UTF-8 here"
+    with pytest.raises(CommandError, match=f"^{expected}$"):
+        query.run([trace, "--engine", engine, "select\n'\udcff'"])
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"select\n'\xff'")))
+    with pytest.raises(CommandError, match=f"^{expected}$"):
+        query.run([trace, "--engine", engine, "-"])
 
 
 def test_raw_events_of_a_trace_on_standard_input_are_found(

@@ -11,6 +11,7 @@ from stretto.analysis.sql.tokens import Token, source, split, tokenize
 if TYPE_CHECKING:
     from stretto.analysis.sql.catalog import Catalog
 
+_NEVER_TEXT = "never_text"
 _ENDS = "from where group having order limit union intersect except window".split()
 
 
@@ -50,12 +51,24 @@ def _compares(tokens: list[Token], i: int) -> bool:
     return len(before) == 2 and before[0].is_word("is", "not") and before[1].is_word("distinct")
 
 
+def mark_names(tree: exp.Expr, text: str) -> None:
+    """Mark the names that can't be texts: `[x]` and backquotes, while `"x"` may be a text.
+
+    Args:
+        tree: A statement.
+        text: What it was parsed from.
+    """
+    for part in tree.find_all(exp.Identifier):
+        if part.quoted and text[part.meta.get("start", 0)] in "[`":
+            part.meta[_NEVER_TEXT] = True
+
+
 def unknown_quoted_names(tree: exp.Expr, catalog: Catalog) -> None:
     """Make a string of each name in double quotes that no column and no result has."""
     quoted = [
         column
         for column in tree.find_all(exp.Column)
-        if isinstance(column.this, exp.Identifier) and column.this.quoted and not column.table
+        if _may_be_text(column.this) and not column.table
     ]
     if not quoted:
         return
@@ -66,6 +79,10 @@ def unknown_quoted_names(tree: exp.Expr, catalog: Catalog) -> None:
             if isinstance(column.parent, exp.Select) and column.arg_key == "expressions":
                 text = exp.alias_(text, f'"{column.name}"', quoted=True)
             column.replace(text)
+
+
+def _may_be_text(name: exp.Expr) -> bool:
+    return isinstance(name, exp.Identifier) and name.quoted and _NEVER_TEXT not in name.meta
 
 
 def _names_of_columns(tree: exp.Expr, catalog: Catalog) -> set[str]:

@@ -21,7 +21,7 @@ from stretto.analysis.sql.calls import OWN_FUNCTIONS, rewrite_call
 from stretto.analysis.sql.errors import refused
 from stretto.analysis.sql.inlining import inline_functions
 from stretto.analysis.sql.known_functions import KNOWN, check_names
-from stretto.analysis.sql.names import name_results, unknown_quoted_names
+from stretto.analysis.sql.names import mark_names, name_results, unknown_quoted_names
 from stretto.analysis.sql.operators import rewrite_operator, without_macros
 from stretto.analysis.sql.relations import as_select, complete_joins, make_asof_joins, name_values
 from stretto.analysis.sql.set_operations import check_set_operations
@@ -84,6 +84,7 @@ def parse(text: str, functions: Iterable[str] = ()) -> exp.Expr:
         raise refused("this syntax") from error
     if isinstance(tree, exp.Command | exp.Update | exp.Pragma):
         raise refused("this statement")
+    mark_names(tree, text)
     return tree
 
 

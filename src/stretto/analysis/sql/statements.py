@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 from stretto.analysis.sql.declarations import MACRO_TYPES, TYPES, Declared, check_type, declarations
 from stretto.analysis.sql.errors import located
 from stretto.analysis.sql.inspection import FORMS, inspection
-from stretto.analysis.sql.tokens import Token, closing, source, split, tokenize
+from stretto.analysis.sql.tokens import Token, check_encoding, closing, source, split, tokenize
 from stretto.base.nearest_name import MISTYPED, nearest
 
 if TYPE_CHECKING:
@@ -46,8 +46,9 @@ def statements(text: str) -> Iterator[Statement]:
     """Yield the statements of a text.
 
     Raises:
-        QueryError: A statement of PerfettoSQL is wrong.
+        QueryError: A statement of PerfettoSQL is wrong, or the text is not UTF-8.
     """
+    check_encoding(text)
     for tokens in split(tokenize(text), ";"):
         if tokens:
             yield _Reader(text, tokens).statement()

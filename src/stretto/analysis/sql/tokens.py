@@ -5,18 +5,18 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from stretto.analysis.sql.errors import located
+from stretto.analysis.sql.errors import QueryError, located
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 _TOKEN = re.compile(
     r"""
-    (?P<space>\s+ | --[^\n]* | /\*.*?(?:\*/|\Z))
+    (?P<space>[\s\ufeff]+ | --[^\n]* | /\*.*?(?:\*/|\Z))
   | (?P<blob>[xX]'[0-9a-fA-F]*')
   | (?P<string>'(?:[^']|'')*')
   | (?P<quoted>"(?:[^"]|"")*" | `(?:[^`]|``)*` | \[[^\]\n]*\])
-  | (?P<number>(?:0[xX][0-9a-fA-F]+ | (?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?))
+  | (?P<number>(?>0[xX][0-9a-fA-F]+ | (?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)(?![\w$]))
   | (?P<variable>\$\w+)
   | (?P<macro>[A-Za-z_]\w*!(?!=))
   | (?P<word>[^\W\d]\w*)
@@ -24,6 +24,9 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
+
+_LIKE_NUMBER = re.compile(r"\.?\d[\w$.]*")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Token(NamedTuple):
@@ -53,12 +56,30 @@ def tokenize(text: str) -> list[Token]:
     while position < len(text):
         found = _TOKEN.match(text, position)
         if found is None:
-            what = "this text has no end" if text[position] in "'\"`[" else "unexpected character"
-            raise located(f"{what}: {text[position]}", text, position)
+            raise _unreadable(text, position)
         position = found.end()
         if found.lastgroup != "space":
             tokens.append(Token(str(found.lastgroup), found[0], found.start()))
     return tokens
+
+
+def _unreadable(text: str, position: int) -> QueryError:
+    if number := _LIKE_NUMBER.match(text, position):
+        return located(f"unrecognized token: {number[0]}", text, position)
+    what = "this text has no end" if text[position] in "'\"`[" else "unexpected character"
+    return located(f"{what}: {text[position]}", text, position)
+
+
+def check_encoding(text: str) -> None:
+    """Check that a text has no bytes that are not UTF-8; Python keeps them as surrogates.
+
+    Raises:
+        QueryError: It has.
+    """
+    if found := _SURROGATE.search(text):
+        line = text.count("\n", 0, found.start()) + 1
+        column = found.start() - text.rfind("\n", 0, found.start())
+        raise QueryError(f"line {line}, column {column}: the SQL is not valid UTF-8 here")
 
 
 def split(tokens: Sequence[Token], separator: str) -> Iterator[list[Token]]:

@@ -1,0 +1,63 @@
+"""Both engines have the same values, and the same errors of the same mistakes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+pytest.importorskip("duckdb")
+pytest.importorskip("sqlglot")
+
+import stretto
+from stretto.analysis import QueryError, TraceProcessor
+from stretto.analysis.trace_processor import ENGINES
+from tests.support.recorded_events import record
+
+pytestmark = pytest.mark.skipif(not stretto.available(), reason="nothing is recorded here")
+
+category = stretto.Category("test.engines")
+
+
+@pytest.fixture(scope="module")
+def trace() -> bytes:
+    with record() as recorded:  # noqa: SIM117
+        with category.slice("outer"), category.slice("inner"):
+            category.instant("leaf")
+    return bytes(recorded.trace)
+
+
+@pytest.fixture(params=ENGINES)
+def processor(trace: bytes, request: pytest.FixtureRequest) -> Iterator[TraceProcessor]:
+    with TraceProcessor(trace, engine=request.param) as made:
+        yield made
+
+
+@pytest.mark.parametrize(
+    ("sql", "problem"),
+    [
+        ("select [nme] from slice", "column 8: there is no column nme. Did you mean name?"),
+        ("select `nme` from slice", "column 8: there is no column nme. Did you mean name?"),
+        ("select id from slice where [dru] > 5", "there is no column dru. Did you mean dur?"),
+        ("select dur, 1_000 from slice", "line 1, column 13: unrecognized token: 1_000"),
+        ("select 1.5e", "unrecognized token: 1.5e"),
+        ("select '\ud800'", "line 1, column 9: the SQL is not valid UTF-8 here"),
+    ],
+)
+def test_mistake_is_an_error(processor: TraceProcessor, sql: str, problem: str) -> None:
+    with pytest.raises(QueryError) as error:
+        processor.query(sql).fetchall()
+    assert problem in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("sql", "rows"),
+    [
+        ("select [depth], `name`, \"nme\" from slice where [id] = 1", [(1, "inner", "nme")]),
+        ("\ufeffselect 1e3, .5, 0x1F", [(1000.0, 0.5, 31)]),
+    ],
+)
+def test_values_are_equal(
+    processor: TraceProcessor, sql: str, rows: list[tuple[object, ...]]
+) -> None:
+    assert processor.query(sql).fetchall() == rows
