@@ -69,8 +69,8 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--engine",
         choices=ENGINES,
-        help="duckdb (default), or sqlite: Python's own, the trace processor's exact dialect; "
-        "--ask takes sqlite where duckdb isn't installed",
+        help="duckdb (default), or sqlite: Python's own, whose version may be older than the trace "
+        "processor's (select sqlite_version()); --ask takes sqlite where duckdb isn't installed",
     )
     flag(parser, "--serve", "answer the clients of Perfetto's trace processor, until Ctrl-C")
     parser.add_argument(

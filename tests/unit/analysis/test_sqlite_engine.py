@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import sys
 from collections.abc import Iterator
 
@@ -9,6 +10,8 @@ import pytest
 
 import stretto
 from stretto.analysis import QueryError, TraceProcessor
+from stretto.analysis.sql.errors import located
+from stretto.analysis.sqlite.version import with_version
 from tests.support.recorded_events import record
 
 pytestmark = pytest.mark.skipif(not stretto.available(), reason="nothing is recorded here")
@@ -127,6 +130,37 @@ def test_error_says_what_is_wrong_and_where(
     with pytest.raises(QueryError) as raised:
         processor.query(sql)
     assert complaint in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("sql", "problem"),
+    [
+        ("select string_agg(name, ',') from slice", "there is no function string_agg: "),
+        ("select iif(1, 2)", "wrong number of arguments to function iif(): "),
+        ("select group_concat(name order by ts) from slice", 'near "order": syntax error: '),
+    ],
+)
+@pytest.mark.skipif(sqlite3.sqlite_version_info >= (3, 44), reason="this SQLite has them")
+def test_error_of_an_old_sqlite_names_its_version(
+    processor: TraceProcessor, sql: str, problem: str
+) -> None:
+    with pytest.raises(QueryError) as raised:
+        processor.query(sql)
+    said = f"{problem}this Python has SQLite {sqlite3.sqlite_version}, the trace processor v52 has "
+    assert said + "3.50.3" in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("version", "is_named"), [((3, 40, 1), True), ((3, 50, 3), False), ((3, 53, 4), False)]
+)
+def test_version_is_named_only_if_it_is_older(
+    monkeypatch: pytest.MonkeyPatch, version: tuple[int, int, int], is_named: bool
+) -> None:
+    monkeypatch.setattr(sqlite3, "sqlite_version_info", version)
+    error = located("there is no function concat. Did you mean count?", "select concat(1)", 7)
+    assert ("this Python has" in str(with_version(error))) == is_named
+    other = located("there is no function cnt. Did you mean count?", "select cnt(1)", 7)
+    assert with_version(other) is other
 
 
 def test_modules_of_the_user_can_be_included(processor: TraceProcessor) -> None:

@@ -24,6 +24,7 @@ from stretto.analysis.sql.tokens import tokenize
 from stretto.analysis.sql_views import TABLES
 from stretto.analysis.sqlite.functions import TraceFunctions, add_functions
 from stretto.analysis.sqlite.table_functions import check_recursion, replace_table_functions
+from stretto.analysis.sqlite.version import with_version
 from stretto.analysis.sqlite.views import views
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ class SqliteEngine:
             except (sqlite3.Error, UnknownNameError) as error:
                 said = self._said(error)
                 failure = Failure(said, statement, sql, partial(self._again, statement))
-                raise explained(failure, self._names_of(sql)) from error
+                raise with_version(explained(failure, self._names_of(sql))) from error
             except RecursionError as error:
                 raise located(TOO_DEEP, sql, statement.start) from error
             except QueryError as error:
