@@ -53,7 +53,7 @@ def test_mistake_is_an_error(processor: TraceProcessor, sql: str, problem: str) 
 @pytest.mark.parametrize(
     ("sql", "rows"),
     [
-        ("select [depth], `name`, \"nme\" from slice where [id] = 1", [(1, "inner", "nme")]),
+        ('select [depth], `name`, "nme" from slice where [id] = 1', [(1, "inner", "nme")]),
         ("\ufeffselect 1e3, .5, 0x1F", [(1000.0, 0.5, 31)]),
     ],
 )
