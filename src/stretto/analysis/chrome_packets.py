@@ -18,6 +18,7 @@ import re
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
+from stretto.analysis.empty_trace import EmptyTraceError, has_nothing
 from stretto.analysis.export.lanes import rows_of
 from stretto.analysis.fxt import format as fxt
 from stretto.analysis.fxt.outcome import Outcome
@@ -75,6 +76,7 @@ def import_chrome(file: BinaryIO, write: Callable[[bytes], object]) -> Outcome:
 
     Raises:
         ConfigError: It is an object without `traceEvents`.
+        EmptyTraceError: It has no event.
     """
     from stretto.analysis.native import TraceImporter  # Other conversions work without it.
 
@@ -86,6 +88,8 @@ def import_chrome(file: BinaryIO, write: Callable[[bytes], object]) -> Outcome:
             'this is no trace: JSON begins with {"packet":[ or with [, or is an object with '
             '"traceEvents"'
         )
+    if has_nothing(importer):
+        raise EmptyTraceError
     return _Conversion(importer, write).run()
 
 

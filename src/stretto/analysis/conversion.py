@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, cast
 
 from stretto.analysis import json_packets, text_packets
 from stretto.analysis.chrome_packets import import_chrome, is_chrome_json
+from stretto.analysis.empty_trace import EmptyTraceError
 from stretto.analysis.fxt.exporter import export_fxt
 from stretto.analysis.fxt.format import BIG_ENDIAN_MAGIC_BYTES, MAGIC_BYTES
 from stretto.analysis.fxt.importer import import_fxt
@@ -99,6 +100,7 @@ def convert(file: BinaryIO, source: str, write: Write, target: str, *, name: str
     Raises:
         ConfigError: A text or JSON trace is malformed; the message says where.
         DecodeError: An FXT trace is of a big-endian machine.
+        EmptyTraceError: A text or JSON trace has no packet or event.
     """
     if source == PFTRACE:
         return _from_packets(file, target, write)
@@ -134,6 +136,8 @@ def _to_packets(file: BinaryIO, source: str, write: Write, name: str) -> Outcome
         raise ConfigError(f"the text isn't in UTF-8: {error}") from error
     finally:
         text.detach().detach()
+    if not outcome.made:
+        raise EmptyTraceError
     return outcome
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from importlib import import_module
 from pathlib import Path
 from secrets import token_hex
@@ -39,6 +40,9 @@ Numbers aren't compressed: this would take longer, and no query is faster by it.
 
 _COPY = "copy rows to {} (format parquet, use_tmp_file false)"
 """Writes to the file that is there; otherwise DuckDB would replace it by one that all can read."""
+
+_REGISTERED = re.compile(r"^.*? object registered as 'rows' failed: (?:\w+Exception: )?", re.DOTALL)
+"""What DuckDB puts before an error of the rows that it reads from the other connection."""
 
 CONFINEMENT = """
 set temp_directory = '{}';
@@ -115,7 +119,7 @@ class DuckdbResult(QueryResult):
             except load_duckdb().IOException as error:
                 raise OSError(str(error)) from error
             except self._error as error:
-                raise self._explain(str(error)) from error
+                raise self._explain(_REGISTERED.sub("", str(error))) from error
 
 
 class _ArrowStream:

@@ -25,8 +25,11 @@ _REFUSALS = {
     TEXT: "it is text: make packets of it, with `stretto convert`",
     JSON: "it is JSON: make packets of it, with `stretto convert`; `stretto query` and "
     "`stretto summary` read Chrome's JSON as it is",
-    None: "it is no trace",
 }
+
+
+class NoTraceError(DecodeError):
+    """A file has no format of a trace."""
 
 
 _IMPORTED = (JSON, FXT)
@@ -110,7 +113,7 @@ def trace_files(file: BufferedReader, damaged: Callable[[str], object]) -> Itera
             try:
                 packets = _packets(content, stack, for_importer=True)
             except DecodeError as error:
-                raise DecodeError(f"{name}: {error}" if name else str(error)) from error
+                raise type(error)(f"{name}: {error}" if name else str(error)) from error
             yield packets
 
 
@@ -123,6 +126,8 @@ def _packets(file: BufferedReader, stack: ExitStack, *, for_importer: bool) -> B
         raise DecodeError(_REFUSALS[JSON])
     if for_importer and (found in _IMPORTED or (found is None and is_kernel_text(start))):
         return cast("BinaryIO", file)
+    if start and found is None:
+        raise NoTraceError("it is no trace")
     if start and found in _REFUSALS:
         raise DecodeError(_REFUSALS[found])
     if found != FXT:

@@ -9,6 +9,7 @@ from operator import itemgetter
 from os import PathLike
 from typing import TYPE_CHECKING, cast
 
+from stretto.analysis.empty_trace import has_nothing
 from stretto.analysis.missing import DAMAGE, MISSING
 from stretto.analysis.open_packets import open_file, trace_files
 
@@ -127,17 +128,9 @@ def is_empty(importer: _native.TraceImporter) -> list[str]:
     """Return a line that says so if the trace is empty, else none."""
     facts = {row["name"]: row for row in table_rows(importer, "metadata")}
     has_bytes = _SIZE in facts and facts[_SIZE]["int_value"]
-    if has_bytes and not (facts["trace_type"]["str_value"] == "json" and _has_nothing(importer)):
+    if has_bytes and not (facts["trace_type"]["str_value"] == "json" and has_nothing(importer)):
         return []
     return [EMPTY]
-
-
-def _has_nothing(importer: _native.TraceImporter) -> bool:
-    sums = statistics(importer)
-    threads = [row for row in table_rows(importer, "thread") if not row["is_idle"]]
-    return not (
-        threads or importer.rows("__intrinsic_track")[1] or any(sums[name] for name in MISSING)
-    )
 
 
 def damage(importer: _native.TraceImporter) -> list[str]:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 from math import isinf
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stretto.analysis.changed_callers import changed_caller
+from stretto.analysis.open_packets import NoTraceError
 from stretto.analysis.trace_addresses import paths_of
 from stretto.analysis.trace_diff import MIN_GROUP, Change, changed_inside, compare, self_times
 from stretto.analysis.trace_tables import damage, import_trace
 from stretto.base.errors import CommandError
 from stretto.cli.record.detail_lines import time_text
 from stretto.cli.text_table import as_table
-from stretto.cli.trace_reading import reading, warn_of_damage
+from stretto.cli.trace_reading import reading, warn, warn_of_damage
 from stretto.cli.verb_parser import VerbParser, flag
 
 if TYPE_CHECKING:
@@ -24,7 +26,8 @@ if TYPE_CHECKING:
 
 DESCRIPTION = """\
 Compare the self times of functions and slices in two traces, or in two groups of traces: each of
-BEFORE and AFTER is a trace, a folder of traces, or a quoted pattern. Needs no other package.
+BEFORE and AFTER is a trace, a folder of traces, or a quoted pattern. Files in a folder that are no
+traces are left out. Needs no other package.
 
   stretto diff before.pftrace after.pftrace
   stretto diff --cpu before.pftrace after.pftrace
@@ -73,7 +76,10 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     flag(parser, "--cpu", "compare CPU time, of the slices for which the traces have it")
     parser.add_argument("--format", choices=("text", "json"), default="text")
     parser.add_argument("--limit", metavar="N", type=int, default=_LIMIT, help="lines of the table")
-    return parser.parse_args(arguments)
+    parsed = parser.parse_args(arguments)
+    if parsed.limit < 0:
+        parser.error("--limit must be at least 0")
+    return parsed
 
 
 class _Side:
@@ -86,6 +92,7 @@ class _Side:
 
     def __init__(self, text: str, *, cpu: bool) -> None:
         self._cpu = cpu
+        self._is_folder = Path(text).is_dir()
         self.times: list[dict[tuple[str, str], Calls]] = []
         self.unread: list[str] = []
         for path in paths_of(text):
@@ -95,7 +102,13 @@ class _Side:
 
     def _read(self, path: str) -> None:
         with reading("diff", path):
-            importer = import_trace(path)
+            try:
+                importer = import_trace(path)
+            except NoTraceError as error:
+                if not self._is_folder:
+                    raise
+                warn("diff", path, f"left out: {error}")
+                return
         times = self_times(importer, cpu=self._cpu)
         nothing = "there are no slices" + (" with a CPU time" if self._cpu else "")
         missing = damage(importer) or ([] if times else [nothing])
@@ -106,7 +119,7 @@ class _Side:
 
 def _ratio_text(change: Change) -> str:
     if not change.before:
-        return "new"
+        return "new" if change.after else "+0.0%"
     return "gone" if not change.after else f"{change.ratio:+.1%}"
 
 

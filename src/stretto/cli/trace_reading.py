@@ -51,5 +51,11 @@ def warn_of_damage(verb: str, path: str, damage: Iterable[str]) -> None:
         path: The path of the trace, for the messages.
         damage: A line for each reason (`stretto.analysis.trace_tables.damage`).
     """
-    for line in damage if sys.stderr is not None else ():
-        print(f"stretto: {verb}: {path!r}: unread: {line}.", file=sys.stderr)
+    for line in damage:
+        warn(verb, path, f"unread: {line}")
+
+
+def warn(verb: str, path: str, text: str) -> None:
+    """Print a sentence about a trace, without its period, on standard error."""
+    if sys.stderr is not None:
+        print(f"stretto: {verb}: {path!r}: {text}.", file=sys.stderr)

@@ -184,6 +184,35 @@ def test_table_shows_new_and_gone_slices(
     assert [kind for kind, _ in found] == ["new", "gone"]
 
 
+def test_files_of_a_folder_that_are_no_traces_are_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, notes = tmp_path / "traces", tmp_path / "traces" / "notes.txt"
+    folder.mkdir()
+    notes.write_text("hello")
+    assert main(["diff", str(folder), str(folder)]) == 2
+    assert "there is no trace" in capsys.readouterr().err
+    before = save(folder / "a", steady(10_000))
+    assert main(["diff", "--fail-above", "10%", str(folder), before]) == 0
+    warning = f"stretto: diff: {str(notes)!r}: left out: it is no trace.\n"
+    assert capsys.readouterr().err == warning
+    assert main(["diff", str(notes), before]) == 1
+    assert "it is no trace" in capsys.readouterr().err
+
+
+def test_empty_traces_do_not_differ(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    empty = tmp_path / "empty.json"
+    empty.write_text("[]")
+    assert main(["diff", str(empty), str(empty)]) == 0
+    assert "0 ns before, 0 ns after (+0.0%)" in capsys.readouterr().out
+
+
+def test_negative_limit_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trace = save(tmp_path / "a", steady(10_000))
+    assert main(["diff", "--limit", "-1", trace, trace]) == 2
+    assert "--limit must be at least 0" in capsys.readouterr().err
+
+
 def test_missing_trace_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["diff", str(tmp_path / "none"), str(tmp_path / "none")]) == 2
     assert "there is no trace" in capsys.readouterr().err

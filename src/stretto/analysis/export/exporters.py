@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from stretto.analysis.empty_trace import EmptyTraceError
 from stretto.analysis.export import profiles
 from stretto.analysis.export.events import chrome, json_lines
 from stretto.analysis.export.lanes import read_lanes
@@ -47,10 +48,16 @@ def export(importer: Importer, target: str, name: str) -> Iterator[bytes]:
         importer: The trace.
         target: The format, one of FORMATS.
         name: The name of the trace.
+
+    Raises:
+        EmptyTraceError: The format is a profile, and the trace has no slice and no sample.
     """
     if target in _EVENTS:
         return (text.encode(errors="replace") for text in _EVENTS[target](importer))
-    return iter([_PROFILES[target](read_stacks(importer, read_lanes(importer)), name)])
+    stacks = read_stacks(importer, read_lanes(importer))
+    if not stacks.stacks:
+        raise EmptyTraceError
+    return iter([_PROFILES[target](stacks, name)])
 
 
 _EVENTS: dict[str, Callable[[Importer], Iterator[str]]] = {"chrome": chrome, "jsonl": json_lines}

@@ -6,6 +6,7 @@ import io
 import sys
 from typing import TYPE_CHECKING, cast
 
+from stretto.analysis.chrome_packets import is_chrome_json
 from stretto.analysis.conversion import (
     FORMATS,
     JSON,
@@ -17,6 +18,7 @@ from stretto.analysis.conversion import (
     format_of_name,
     format_of_start,
 )
+from stretto.analysis.empty_trace import EmptyTraceError
 from stretto.analysis.export.exporters import FORMATS as EXPORTS
 from stretto.analysis.export.exporters import format_of_export
 from stretto.analysis.packet_stream import PacketStream
@@ -138,13 +140,23 @@ def run(arguments: Sequence[str]) -> int:
             raise nothing_in(given.source)
         source = _source_format(given, file)
         if source == target:
-            raise CommandError(
-                f"convert: {given.source!r} has the format {source} already: choose another "
-                "one by OUT's extension, or by --to.",
-                2,
-            )
+            raise _same_format(given.source, file, source)
         _convert(given, file, source, target)
     return 0
+
+
+def _same_format(path: str, file: Source, source: str) -> CommandError:
+    if source == JSON and is_chrome_json(file.start):
+        return CommandError(
+            f"convert: {path!r} is Chrome's JSON, and json is that of packets: convert to pftrace "
+            "first, or to Chrome's JSON by --to chrome.",
+            2,
+        )
+    return CommandError(
+        f"convert: {path!r} has the format {source} already: choose another one by OUT's "
+        "extension, or by --to.",
+        2,
+    )
 
 
 def _convert(given: argparse.Namespace, file: Source, source: str, target: str) -> None:
@@ -154,6 +166,8 @@ def _convert(given: argparse.Namespace, file: Source, source: str, target: str) 
         progress = Progress(cast("BinaryIO", file), out.write, shown=shown)
         try:
             outcome = convert(progress.reader, source, progress.write, target, name=given.source)
+        except EmptyTraceError as error:
+            raise nothing_in(given.source) from error
         except TextFormatError as error:
             raise CommandError(f"convert: {error}".rstrip()) from error
         except (ConfigError, DecodeError) as error:

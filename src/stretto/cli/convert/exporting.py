@@ -9,8 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from stretto.analysis.empty_trace import EmptyTraceError
 from stretto.analysis.export.exporters import BINARY, export
 from stretto.analysis.missing import MISSING
+from stretto.analysis.sql.errors import PlacedError, QueryError
 from stretto.analysis.trace_tables import EMPTY, import_trace, is_empty, statistics
 from stretto.base.errors import CommandError
 from stretto.cli.ending_signals import ending_by_signals
@@ -39,13 +41,22 @@ def export_trace(given: argparse.Namespace, target: str) -> int:
         importer = import_trace(given.source)
     if is_empty(importer):
         raise nothing_in(given.source)
-    status = None if given.source == STANDARD else os.stat(given.source)
-    with open_output("convert", given.target, binary=target in BINARY, source=status) as out:
-        for part in export(importer, target, Path(given.source).name):
-            out.write(part)
+    _write(importer, given, target)
     if not given.quiet:
         _print_left_out(importer)
     return 0
+
+
+def _write(importer: _native.TraceImporter, given: argparse.Namespace, target: str) -> None:
+    try:
+        parts = export(importer, target, Path(given.source).name)
+    except EmptyTraceError as error:
+        text = f"convert: {given.source!r} has no slices and no samples: there is nothing to "
+        raise CommandError(f"{text}convert to {target}.") from error
+    status = None if given.source == STANDARD else os.stat(given.source)
+    with open_output("convert", given.target, binary=target in BINARY, source=status) as out:
+        for part in parts:
+            out.write(part)
 
 
 def nothing_in(path: str) -> CommandError:
@@ -65,9 +76,23 @@ def _write_tables(source: str, target: str) -> None:
     with TraceProcessor(source) as trace:
         if EMPTY in trace.damage:
             raise nothing_in(source)
-        with _new_folder(folder):
+        with _new_folder(folder), _errors_of_rows(source):
             for table in tables_to_write(trace):
                 trace.query(f"select * from {table}").parquet(folder / f"{table}.parquet")
+
+
+@contextmanager
+def _errors_of_rows(source: str) -> Iterator[None]:
+    """Raise errors of the engine, such as an overflow in a view, as one line.
+
+    Raises:
+        CommandError: The rows of a table can't be computed.
+    """
+    try:
+        yield
+    except QueryError as error:
+        problem = error.problem if isinstance(error, PlacedError) else str(error)
+        raise CommandError(f"convert: {source!r}: {problem.rstrip('.')}.") from error
 
 
 @contextmanager

@@ -212,6 +212,29 @@ def test_empty_input_is_refused(
     assert not (folder / name).exists()
 
 
+@pytest.mark.parametrize("text", ["[]", '{"traceEvents": []}', '{"packet": []}'])
+@pytest.mark.parametrize("name", ["out.pftrace", "out.fxt", "out.txt"])
+def test_json_without_an_event_is_refused(
+    folder: Path, text: str, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "empty.json").write_text(text)
+    assert main(["convert", "empty.json", name]) == 1
+    error = "stretto: convert: 'empty.json' is empty: there is nothing to convert.\n"
+    assert capsys.readouterr().err == error
+    assert not (folder / name).exists()
+
+
+def test_chromes_json_is_not_taken_for_json_of_packets(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "chrome.json").write_text('[{"ph": "i", "name": "x", "ts": 1, "pid": 1, "tid": 1}]')
+    assert main(["convert", "chrome.json", "out.json"]) == 2
+    assert "is Chrome's JSON, and json is that of packets" in capsys.readouterr().err
+    (folder / "packets.json").write_text('{"packet": [{"timestamp": "1"}]}')
+    assert main(["convert", "packets.json", "out.json"]) == 2
+    assert "has the format json already" in capsys.readouterr().err
+
+
 def test_trace_without_events_is_converted(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -101,3 +101,32 @@ def test_file_that_is_no_trace_is_refused(
     (tmp_path / "x").write_text("hello")
     assert main(["convert", str(tmp_path / "x"), str(tmp_path / "o.pprof")]) == 1
     assert "no trace" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("target", ["collapsed", "speedscope", "pprof", "firefox", "pstats"])
+def test_profile_of_a_trace_without_slices_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], target: str
+) -> None:
+    with record() as recorded:
+        category.counter("queue", 1)
+    trace, out = tmp_path / "t.pftrace", tmp_path / "out"
+    trace.write_bytes(recorded.trace)
+    assert main(["convert", str(trace), str(out), "--to", target]) == 1
+    error = f"has no slices and no samples: there is nothing to convert to {target}.\n"
+    assert capsys.readouterr().err == f"stretto: convert: {str(trace)!r} {error}"
+    assert not out.exists()
+    assert main(["convert", str(trace), str(out), "--to", "jsonl"]) == 0
+
+
+def test_error_of_a_table_is_one_line_of_the_verb(
+    trace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("duckdb")
+    from stretto.analysis import table_choice
+
+    monkeypatch.setattr(table_choice, "ALWAYS", ["(select 9223372036854775807 + ts from slice)"])
+    assert main(["convert", trace, str(tmp_path / "out.parquet")]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    beginning = f"stretto: convert: {trace!r}: Out of Range Error: Overflow in addition"
+    assert line.startswith(beginning)
+    assert not (tmp_path / "out.parquet").exists()
