@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from stretto.analysis.sql.errors import UnknownNameError, located
+from stretto.analysis.sql.errors import QueryError, UnknownNameError, located
+from stretto.analysis.sql.result_names import result_names
 from stretto.analysis.sql.tokens import split
 from stretto.base.nearest_name import nearest
 
@@ -78,6 +79,47 @@ def _check_reference(text: str, rest: list[Token], types: Collection[str]) -> No
     kinds = [token.text if token.kind == "operator" else token.kind for token in rest]
     if rest and (types is MACRO_TYPES or kinds != ["(", "word", ".", "word", ")"]):
         raise located(f"{rest[0].text} is not expected here", text, rest[0].start)
+
+
+def check_columns(name: str, kind: str, declared: Sequence[str], found: Sequence[str]) -> None:
+    """Check the columns of a new table or view.
+
+    Args:
+        name: Its name.
+        kind: `table` or `view`.
+        declared: The columns that it is declared with; empty if it isn't.
+        found: The columns that it has.
+
+    Raises:
+        QueryError: It has others than the declared ones, or is a table with columns of one name.
+    """
+    names = [column.lower() for column in found]
+    if declared and sorted(names) != sorted(declared):
+        raise QueryError(
+            f"{name} is declared with the columns {', '.join(declared)}, but has {', '.join(names)}"
+        )
+    repeated = [column for column in dict.fromkeys(names) if names.count(column) > 1]
+    if kind == "table" and repeated:
+        raise QueryError(f"{name} has several columns of the same name: {', '.join(repeated)}")
+
+
+def check_returned(name: str, declared: Sequence[str], body: str) -> None:
+    """Check the columns of a table function, as far as the text of its body names them.
+
+    Args:
+        name: The function.
+        declared: The columns that it is declared to return.
+        body: The text of its query, with macros expanded.
+
+    Raises:
+        QueryError: The query has other columns, or has them in another order.
+    """
+    found = result_names(body)
+    if found is not None and found != list(declared):
+        raise QueryError(
+            f"{name} is declared to return the columns {', '.join(declared)}, "
+            f"but its query has {', '.join(found)}"
+        )
 
 
 def check_index(indexed: Sequence[str], columns: Collection[str]) -> None:

@@ -46,6 +46,8 @@ def missing_name(message: str) -> tuple[str, str] | None:
 
 
 CLOSED = "the trace is closed: make a new TraceProcessor, or take the rows before close()"
+SEVERAL_ROWS = ": multiple values were returned: the query of a function has at most one row"
+"""What follows the name of a function."""
 TOO_DEEP = "an expression is nested too deeply: name parts of it by `with`"
 
 SQLITE = "use the engine sqlite (--engine sqlite), which has SQLite's own meaning"
@@ -55,6 +57,11 @@ SQLITE = "use the engine sqlite (--engine sqlite), which has SQLite's own meanin
 def refused(what: str) -> QueryError:
     """Return the error of something that only the SQLite engine has."""
     return QueryError(f"{what} is not available with DuckDB: {SQLITE}")
+
+
+def several_columns(function: str, columns: int) -> str:
+    """Return what is wrong with a function whose query has several columns."""
+    return f"{function} has {columns} columns: the query of a function has one"
 
 
 class PlacedError(QueryError):

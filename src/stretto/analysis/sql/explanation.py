@@ -37,7 +37,8 @@ _TYPES_DIFFER = re.compile(
 _WRONG_IN_SQLITE = re.compile(
     r"FROM clause is missing|Ambiguous reference|cannot contain (?:window|aggregate)|"
     r"calls cannot be nested|term out of range|Subquery returns|Set operations can only|"
-    r"is a table function but|Can only (?:delete|update)|Values were not provided"
+    r"is a table function but|Can only (?:delete|update)|Values were not provided|"
+    r"multiple values were returned"
 )
 """Parts of DuckDB's messages at statements that SQLite refuses, too."""
 _MACRO = re.compile(r"^Macro _?(\w+)\(\) .*", re.DOTALL)

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from stretto.analysis.sql.errors import SQLITE, QueryError
+from stretto.analysis.sql.errors import SQLITE, QueryError, several_columns
 from stretto.analysis.sql.macros import substitute
-from stretto.analysis.sql.trees import call_name, in_same_select
+from stretto.analysis.sql.relations import as_select
+from stretto.analysis.sql.trees import call, call_name, in_same_select, is_aggregate
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,7 +47,8 @@ def inline_functions(
             return tree
         function = catalog.functions[call_name(called)]
         named = _arguments(called, function.parameters)
-        body = parse(substitute(function.body, {name: _PREFIX + name for name in named}))
+        text = substitute(function.body, {name: _PREFIX + name for name in named})
+        body = as_select(parse(text))
         _check_depth(called, body, function)
         if body.find(exp.From):  # Its columns could be taken for those of the arguments.
             _qualify(called, named, catalog)
@@ -83,7 +85,7 @@ def _check_depth(called: exp.Expr, body: exp.Expr, function: Function) -> None:
 def _inline(called: exp.Anonymous, body: exp.Expr, function: Function) -> None:
     table = called.parent
     if not function.returns_table:
-        called.replace(_scalar(body))
+        called.replace(_scalar(call_name(called), body))
     elif isinstance(table, exp.Table):
         alias = table.args.get("alias") or exp.TableAlias(this=exp.to_identifier(call_name(called)))
         table.replace(exp.Subquery(this=body, alias=alias))
@@ -91,11 +93,31 @@ def _inline(called: exp.Anonymous, body: exp.Expr, function: Function) -> None:
         raise QueryError(f"{call_name(called)} returns a table: use it after FROM or JOIN")
 
 
-def _scalar(body: exp.Expr) -> exp.Expr:
+def _scalar(name: str, body: exp.Expr) -> exp.Expr:
+    """Return the value of a function's body; DuckDB raises an error if it has several rows."""
+    if isinstance(body, exp.Query) and len(body.selects) > 1:
+        raise QueryError(several_columns(name, len(body.selects)))
     clauses = {key for key, part in body.args.items() if part} - {"expressions"}
     if isinstance(body, exp.Select) and not clauses:
         return exp.Paren(this=body.expressions[0].unalias())
-    return exp.Subquery(this=body)
+    if _has_one_row(body):
+        return exp.Subquery(this=body)
+    columns = [exp.to_identifier("_value")]
+    rows = exp.Subquery(this=body, alias=exp.TableAlias(this="_rows", columns=columns))
+    values = [exp.Count(this=exp.Star()), call("first", exp.column("_value"))]
+    return exp.Subquery(
+        this=exp.select(call("_single", *values, exp.Literal.string(name))).from_(rows)
+    )
+
+
+def _has_one_row(body: exp.Expr) -> bool:
+    """Return whether a query is seen to have at most one row."""
+    limit = body.args.get("limit")
+    if limit is not None and limit.expression is not None and limit.expression.name in ("0", "1"):
+        return True
+    parts = (part for each in body.expressions for part in in_same_select(each))
+    grouped = body.args.get("group") is not None or body.find(exp.Window) is not None
+    return isinstance(body, exp.Select) and not grouped and any(map(is_aggregate, parts))
 
 
 def _qualify(called: exp.Expr, named: Arguments, catalog: Catalog) -> None:

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from stretto.analysis.sql.tokens import Token, source, split, tokenize
+from stretto.analysis.sql.result_names import result_texts
 
 if TYPE_CHECKING:
     from stretto.analysis.sql.catalog import Catalog
 
 _NEVER_TEXT = "never_text"
-_ENDS = "from where group having order limit union intersect except window".split()
 
 
 def name_results(tree: exp.Expr, text: str) -> None:
@@ -22,33 +21,13 @@ def name_results(tree: exp.Expr, text: str) -> None:
         select = select.left
     if not isinstance(select, exp.Select):
         return
-    written = _written(text)
+    written = result_texts(text)
     if len(written) != len(select.expressions):
         return
     for part, words in zip(list(select.expressions), written, strict=True):
         is_name = isinstance(part, exp.Column) and not words.startswith("+")
         if not is_name and not isinstance(part, exp.Alias | exp.Star):
             part.replace(exp.alias_(part.copy(), words, quoted=True))
-
-
-def _written(text: str) -> list[str]:
-    """Return the texts of the expressions of the first select outside parentheses."""
-    tokens, depth, start = tokenize(text), 0, None
-    for i, token in enumerate(tokens):
-        depth += (token.text == "(") - (token.text == ")")
-        if depth == 0 and start is None and token.is_word("select"):
-            start = i + 1 + (i + 1 < len(tokens) and tokens[i + 1].is_word("distinct", "all"))
-        elif depth == 0 and start is not None and token.is_word("from") and _compares(tokens, i):
-            continue
-        elif depth == 0 and start is not None and token.is_word(*_ENDS):
-            return [source(text, part) for part in split(tokens[start:i], ",")]
-    return [source(text, part) for part in split(tokens[start:], ",")] if start else []
-
-
-def _compares(tokens: list[Token], i: int) -> bool:
-    """Return whether a `from` is that of `is distinct from`."""
-    before = tokens[max(i - 2, 0) : i]
-    return len(before) == 2 and before[0].is_word("is", "not") and before[1].is_word("distinct")
 
 
 def mark_names(tree: exp.Expr, text: str) -> None:

@@ -6,6 +6,8 @@ statement. So the comparison of two integers is DuckDB's own operator.
 
 from __future__ import annotations
 
+from stretto.analysis.sql.errors import SEVERAL_ROWS
+
 SETTINGS = """
 set default_null_order = 'nulls_first_on_asc_last_on_desc';
 set integer_division = true;
@@ -194,6 +196,8 @@ _FUNCTIONS = {
         ]
         for name in ("ceil", "floor")
     },
+    # The value of a function whose query has `n` rows.
+    "_single": [f"(n, value, name) as if(n > 1, error(name || '{SEVERAL_ROWS}'), value)"],
     "_str_split": ["(a, separator, n) as string_split(a, separator)[n + 1]"],
 }
 

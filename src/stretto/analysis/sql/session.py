@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from stretto.analysis.sql import inspection
 from stretto.analysis.sql.advice import FUNCTIONS, Names
 from stretto.analysis.sql.catalog import Catalog, Function
-from stretto.analysis.sql.declarations import check_index
+from stretto.analysis.sql.declarations import check_columns, check_index, check_returned
 from stretto.analysis.sql.errors import TOO_DEEP, QueryError, UnknownNameError, located
 from stretto.analysis.sql.explanation import Failure, explained
 from stretto.analysis.sql.library import Library
@@ -207,13 +207,8 @@ class Session:
 
     def _create(self, statement: Statement, sql: str) -> None:
         replace = "or replace " if statement.replaces else ""
-        if statement.columns:
-            found = [name.lower() for name in self._connection.sql(sql).columns]
-            if sorted(found) != sorted(statement.columns):
-                raise QueryError(
-                    f"{statement.name} is declared with the columns "
-                    f"{', '.join(statement.columns)}, but has {', '.join(found)}"
-                )
+        found = self._connection.sql(sql).columns
+        check_columns(statement.name, statement.kind, statement.columns, found)
         self._connection.execute(f'create {replace}{statement.kind} "{statement.name}" as {sql}')
 
     def _create_macro(self, statement: Statement) -> None:
@@ -225,6 +220,8 @@ class Session:
         if self.catalog.has_function(statement.name) and not statement.replaces:
             raise QueryError(f"there is a function {statement.name} already: use create or replace")
         body = expand(statement.text, self.catalog.macros)
+        if statement.kind == "table function":
+            check_returned(statement.name, statement.columns, body)
         self._recursive.remove(statement.name)
         if statement.kind == "function" and calls_itself(statement):
             self.catalog.functions.pop(statement.name, None)

@@ -12,8 +12,15 @@ from stretto.analysis import raw_tables
 from stretto.analysis.query_result import RowsResult
 from stretto.analysis.sql import inspection
 from stretto.analysis.sql.advice import FUNCTIONS, Names
-from stretto.analysis.sql.declarations import check_index
-from stretto.analysis.sql.errors import TOO_DEEP, QueryError, UnknownNameError, located
+from stretto.analysis.sql.declarations import check_columns, check_index, check_returned
+from stretto.analysis.sql.errors import (
+    SEVERAL_ROWS,
+    TOO_DEEP,
+    QueryError,
+    UnknownNameError,
+    located,
+    several_columns,
+)
 from stretto.analysis.sql.explanation import Failure, explained
 from stretto.analysis.sql.library import Library
 from stretto.analysis.sql.macros import Macro, expand
@@ -28,7 +35,7 @@ from stretto.analysis.sqlite.version import with_version
 from stretto.analysis.sqlite.views import views
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from stretto import _native
     from stretto.analysis.query_result import QueryResult
@@ -150,6 +157,7 @@ class SqliteEngine:
             self._check_new(statement, self._functions)
             function = statement._replace(text=expand(statement.text, self._macros))
             check_recursion(function, self._functions)
+            check_returned(statement.name, statement.columns, function.text)
             self._functions[statement.name.lower()] = function
         elif kind == "drop index":
             self._connection.execute(f'drop index "{statement.parameters[0]}"')
@@ -233,12 +241,10 @@ class SqliteEngine:
 
     def _create(self, statement: Statement) -> None:
         query = self._expanded(statement.text)
-        found = self._run(f"select * from ({query}) limit 0").columns
-        if statement.columns and sorted(map(str.lower, found)) != sorted(statement.columns):
-            raise QueryError(
-                f"{statement.name} is declared with the columns {', '.join(statement.columns)}, "
-                f"but has {', '.join(found)}"
-            )
+        found = list(self._run(f"select * from ({query}) limit 0").columns)
+        if statement.kind == "table":
+            found = [_as_written(column, found) for column in found]
+        check_columns(statement.name, statement.kind, statement.columns, found)
         if statement.replaces:
             self._run(f'drop {statement.kind} if exists "{statement.name}"')
         self._run(f'create {statement.kind} "{statement.name}" as {query}')
@@ -260,11 +266,11 @@ class SqliteEngine:
 
         def call(*values: Any) -> Any:
             try:
-                rows = self._run(body, dict(zip(names, values, strict=True))).fetchall()
-            except sqlite3.Error as error:
+                result = self._run(body, dict(zip(names, values, strict=True)))
+                return _only_value(statement.name, result)
+            except (sqlite3.Error, QueryError) as error:
                 self._failed = self._said(error)
                 raise
-            return rows[0][0] if rows else None
 
         self._connection.create_function(statement.name, len(names), call)
         self._scalars.add(statement.name.lower())
@@ -323,3 +329,24 @@ class SqliteEngine:
 
     def _names(self, table: str) -> set[str]:
         return {name for (name,) in self._connection.execute(f"select name from {table}")}
+
+
+def _as_written(column: str, columns: Sequence[str]) -> str:
+    """Return the name of a column without the number by which SQLite makes equal names differ."""
+    name, colon, number = column.rpartition(":")
+    known = [other.lower() for other in columns]
+    return name if colon and number.isdecimal() and name.lower() in known else column
+
+
+def _only_value(function: str, result: RowsResult) -> Any:
+    """Return the value of a function's query; NULL if it has no row.
+
+    Raises:
+        QueryError: The query has several rows or columns.
+    """
+    if len(result.columns) > 1:
+        raise QueryError(several_columns(function, len(result.columns)))
+    rows = result.fetchall()
+    if len(rows) > 1:
+        raise QueryError(f"{function}{SEVERAL_ROWS}")
+    return rows[0][0] if rows else None

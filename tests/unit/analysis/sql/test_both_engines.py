@@ -16,6 +16,10 @@ from tests.support.recorded_events import record
 
 pytestmark = pytest.mark.skipif(not stretto.available(), reason="nothing is recorded here")
 
+FUNCTION = "create perfetto function f(x LONG) returns LONG as "
+TABLE_FUNCTION = "create perfetto function g(x LONG) returns table(a LONG, b LONG) as "
+G = "select a, b from g(7)"
+
 category = stretto.Category("test.engines")
 
 
@@ -42,6 +46,13 @@ def processor(trace: bytes, request: pytest.FixtureRequest) -> Iterator[TracePro
         ("select dur, 1_000 from slice", "line 1, column 13: unrecognized token: 1_000"),
         ("select 1.5e", "unrecognized token: 1.5e"),
         ("select '\ud800'", "line 1, column 9: the SQL is not valid UTF-8 here"),
+        (f"{FUNCTION} select id from slice where id < $x; select f(2)", "f: multiple values were"),
+        (f"{FUNCTION} values (1), (2); select f(2)", "f: multiple values were returned"),
+        (f"{FUNCTION} select $x union select 2; select f(id) from slice", "f: multiple values"),
+        (f"{FUNCTION} select 1, 2 from slice; select f(2)", "f has 2 columns"),
+        ("create perfetto table t as select 1 as a, 2 as A", "several columns of the same name: a"),
+        (f"{TABLE_FUNCTION} select $x as b, 1 as a", "the columns a, b, but its query has b, a"),
+        (f"{TABLE_FUNCTION} select $x + 1", "the columns a, b, but its query has $x + 1"),
     ],
 )
 def test_mistake_is_an_error(processor: TraceProcessor, sql: str, problem: str) -> None:
@@ -55,6 +66,11 @@ def test_mistake_is_an_error(processor: TraceProcessor, sql: str, problem: str) 
     [
         ('select [depth], `name`, "nme" from slice where [id] = 1', [(1, "inner", "nme")]),
         ("\ufeffselect 1e3, .5, 0x1F", [(1000.0, 0.5, 31)]),
+        (f"{FUNCTION} select id from slice where id < $x; select f(1), f(0)", [(0, None)]),
+        (f"{FUNCTION} values ($x); select f(id) from slice where id > 1", [(2,)]),
+        (f"{FUNCTION} select count(*) from slice where id < $x; select f(2)", [(2,)]),
+        (f"{TABLE_FUNCTION} with t as (select 5 as x) select t.x as a, $x b from t; {G}", [(5, 7)]),
+        ("create perfetto view v as select 1 as a, 2 as a; select * from v", [(1, 2)]),
     ],
 )
 def test_values_are_equal(
