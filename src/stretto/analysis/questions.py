@@ -35,7 +35,9 @@ class Question(NamedTuple):
 
 
 _LASTING = """lasting as (
-    select *, iif(dur < 0, trace_end() - ts, dur) as lasted from slice)"""
+    select *, min(iif(dur < 0, trace_end() - ts, dur), 9223372036854775807 - max(ts, 0)) as lasted
+    from slice)"""
+"""Unfinished slices last to the trace's end; no slice lasts beyond 64 bits."""
 
 _OWN_TRACK = "k.parent_id is null and coalesce(k.name, '') = ''"
 """Whether a track is what its thread does, and not beside it, as `event loop`."""

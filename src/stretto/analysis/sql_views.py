@@ -97,18 +97,26 @@ create view counters as
 create view heap_graph_object as from __intrinsic_heap_graph_object;
 create view heap_graph_reference as from __intrinsic_heap_graph_reference;
 create view heap_graph_class as from __intrinsic_heap_graph_class;
+create view _times as
+    select ts, dur from _slice
+    union all select ts, dur from __intrinsic_sched_slice
+    union all select ts, dur from __intrinsic_thread_state;
 create view trace_bounds as
     select coalesce(min(ts), 0) as start_ts,
-        if(min(ts) = max(ts_end), max(ts_end) + 1, coalesce(max(ts_end), 0)) as end_ts
-    from (select ts, ts + dur as ts_end from _slice union all select ts, ts from counter
+        case when max(ts_end) = 9223372036854775807 then max(ts_end)
+            when min(ts) = max(ts_end) then max(ts_end) + 1
+            else coalesce(max(ts_end), 0) end as end_ts
+    from (select ts, -- An end beyond 64 bits wraps around, as the trace processor's.
+            case when ts > 0 and dur > 9223372036854775807 - ts
+            then (ts - 9223372036854775807 - 1) + (dur - 9223372036854775807 - 1)
+            else ts + dur end as ts_end from _times
+        union all select ts, ts from counter
         union all select ts, ts from android_logs
         union all select ts, ts from _kernel_event_times
         union all select ts, ts from perf_sample
         union all select ts, ts from cpu_profile_stack_sample
         union all select ts, ts from heap_profile_allocation
-        union all select graph_sample_ts, graph_sample_ts from __intrinsic_heap_graph_object
-        union all select ts, ts + dur from __intrinsic_sched_slice
-        union all select ts, ts + dur from __intrinsic_thread_state);
+        union all select graph_sample_ts, graph_sample_ts from __intrinsic_heap_graph_object);
 create view _arg_texts as
     select arg_set_id as _set, key as _key, display_value as _value from args;
 """

@@ -67,6 +67,22 @@ select a from ones()
 
 
 @pytest.mark.parametrize(
+    ("sql", "problem"),
+    [
+        ("select median(name) from slice", "the values of median must be numbers"),
+        ("select percentile(name, 50) from slice", "the values of percentile must be numbers"),
+        ("select regexp_extract('a', '(')", "regexp_extract can't take these arguments: missing )"),
+    ],
+)
+def test_error_of_a_function_says_what_is_wrong(
+    processor: TraceProcessor, sql: str, problem: str
+) -> None:
+    with pytest.raises(QueryError) as error:
+        processor.query(sql)
+    assert problem in str(error.value)
+
+
+@pytest.mark.parametrize(
     ("sql", "expected"),
     [
         ("select 7 / 2, '5' = 5, 'a' like 'A'", [(3, 0, 1)]),

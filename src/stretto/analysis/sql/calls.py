@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from stretto.analysis.sql.errors import QueryError, refused
+from stretto.analysis.sql.errors import QueryError, refused, wrong_count
 from stretto.analysis.sql.formats import Conversion, translate_format
 from stretto.analysis.sql.operators import converted, text
 from stretto.analysis.sql.trees import call, call_name, has_aggregate
@@ -36,10 +36,15 @@ _JSON = frozenset(
     "json_replace json_set json_type json_valid json_each json_tree jsonb jsonb_extract".split()
 )
 _COUNTS = {
+    "ancestor_slice": 1,
+    "descendant_slice": 1,
+    "directly_connected_flow": 1,
     "extract_arg": 2,
+    "following_flow": 1,
     "last_non_null": 1,
     "likely": 1,
     "percentile": 2,
+    "preceding_flow": 1,
     "regexp": 2,
     "regexp_extract": 2,
     "total": 1,
@@ -86,7 +91,7 @@ def rewrite_call(node: exp.Expr, catalog: Catalog) -> exp.Expr:
         raise refused(f"the function {name}")
     arguments = list(node.iter_expressions()) if not call_name(node) else node.expressions
     if len(arguments) != _COUNTS.get(name, len(arguments)):
-        raise QueryError(f"{name} has {_COUNTS[name]} arguments, not {len(arguments)}")
+        raise QueryError(wrong_count(name, _COUNTS[name], len(arguments)))
     if name == "extract_arg":
         return _extract_arg(arguments, catalog)
     if name in _RENAMED:
@@ -154,6 +159,12 @@ def _on_text(node: exp.Expr, arguments: list[exp.Expr]) -> exp.Expr:
     else:
         node.set("this", text(value))
     return node
+
+
+def _group_concat(node: exp.Expr, arguments: list[exp.Expr]) -> exp.Expr:
+    if isinstance(node.args.get("separator"), exp.Null):
+        node.set("separator", exp.Literal.string(""))
+    return _on_text(node, arguments)
 
 
 def _regexp_extract(_: exp.Expr, arguments: list[exp.Expr]) -> exp.Expr:
@@ -242,7 +253,7 @@ def _value_at_max_ts(_: exp.Expr, arguments: list[exp.Expr]) -> exp.Expr:
 def _slices_of_one(node: exp.Expr, arguments: list[exp.Expr]) -> exp.Expr:
     """Return the macro for one known slice: it is faster, but not for each row of a join."""
     table = node.parent
-    if len(arguments) != 1 or not arguments[0].is_int or not isinstance(table, exp.Table):
+    if not arguments[0].is_int or not isinstance(table, exp.Table):
         return node
     name = call_name(node)
     if not table.alias:
@@ -262,7 +273,7 @@ _REWRITERS: dict[str, Callable[[exp.Expr, list[exp.Expr]], exp.Expr]] = {
     "lower": _cased,
     "upper": _cased,
     "substring": _on_text,
-    "group_concat": _on_text,
+    "group_concat": _group_concat,
     "regexp_extract": _regexp_extract,
     "concat": _joined,
     "concat_ws": _joined,

@@ -46,6 +46,8 @@ def missing_name(message: str) -> tuple[str, str] | None:
 
 
 CLOSED = "the trace is closed: make a new TraceProcessor, or take the rows before close()"
+NO_DELIMITER = "str_split: the delimiter must be a text that is not empty"
+NO_FIELD = "str_split: the number of the field must be an integer, 0 or more"
 SEVERAL_ROWS = ": multiple values were returned: the query of a function has at most one row"
 """What follows the name of a function."""
 TOO_DEEP = "an expression is nested too deeply: name parts of it by `with`"
@@ -57,6 +59,11 @@ SQLITE = "use the engine sqlite (--engine sqlite), which has SQLite's own meanin
 def refused(what: str) -> QueryError:
     """Return the error of something that only the SQLite engine has."""
     return QueryError(f"{what} is not available with DuckDB: {SQLITE}")
+
+
+def wrong_count(function: str, expected: int, given: int) -> str:
+    """Return what is wrong with a call with too many or too few arguments."""
+    return f"{function} has {expected} argument{'s' * (expected != 1)}, not {given}"
 
 
 def several_columns(function: str, columns: int) -> str:

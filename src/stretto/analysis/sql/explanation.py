@@ -38,7 +38,7 @@ _WRONG_IN_SQLITE = re.compile(
     r"FROM clause is missing|Ambiguous reference|cannot contain (?:window|aggregate)|"
     r"calls cannot be nested|term out of range|Subquery returns|Set operations can only|"
     r"is a table function but|Can only (?:delete|update)|Values were not provided|"
-    r"multiple values were returned"
+    r"multiple values were returned|must be a text that|must be an integer"
 )
 """Parts of DuckDB's messages at statements that SQLite refuses, too."""
 _MACRO = re.compile(r"^Macro _?(\w+)\(\) .*", re.DOTALL)

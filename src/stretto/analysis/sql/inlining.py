@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from stretto.analysis.sql.errors import SQLITE, QueryError, several_columns
+from stretto.analysis.sql.errors import SQLITE, QueryError, several_columns, wrong_count
 from stretto.analysis.sql.macros import substitute
 from stretto.analysis.sql.relations import as_select
 from stretto.analysis.sql.trees import call, call_name, in_same_select, is_aggregate
@@ -60,9 +60,7 @@ def inline_functions(
 def _arguments(called: exp.Anonymous, parameters: tuple[str, ...]) -> Arguments:
     arguments = called.expressions
     if len(arguments) != len(parameters):
-        raise QueryError(
-            f"{call_name(called)} has {len(parameters)} arguments, not {len(arguments)}"
-        )
+        raise QueryError(wrong_count(call_name(called), len(parameters), len(arguments)))
     return dict(zip(parameters, arguments, strict=True))
 
 

@@ -14,6 +14,15 @@ def as_select(tree: exp.Expr) -> exp.Expr:
     return tree
 
 
+def select_values(tree: exp.Expr) -> None:
+    """Make queries of the rows in `(a, b) in (values …)`."""
+    for condition in list(tree.find_all(exp.In)):
+        rows = condition.expressions
+        if len(rows) == 1 and isinstance(rows[0], exp.Values):
+            condition.set("expressions", None)
+            condition.set("query", exp.Subquery(this=as_select(rows[0])))
+
+
 def name_values(tree: exp.Expr) -> None:
     """Name the columns of VALUES `column1`, `column2`, …, as SQLite does."""
     for values in list(tree.find_all(exp.Values)):

@@ -23,7 +23,13 @@ from stretto.analysis.sql.inlining import inline_functions
 from stretto.analysis.sql.known_functions import KNOWN, check_names
 from stretto.analysis.sql.names import mark_names, name_results, unknown_quoted_names
 from stretto.analysis.sql.operators import rewrite_operator, without_macros
-from stretto.analysis.sql.relations import as_select, complete_joins, make_asof_joins, name_values
+from stretto.analysis.sql.relations import (
+    as_select,
+    complete_joins,
+    make_asof_joins,
+    name_values,
+    select_values,
+)
 from stretto.analysis.sql.set_operations import check_set_operations
 from stretto.analysis.sql.truth import rewrite_truth
 
@@ -107,10 +113,12 @@ def rewrite(
     parse_call = partial(parse, functions=[*catalog.functions, *catalog.recursive, *OWN_FUNCTIONS])
     tree = parse_call(text)
     check_names(tree, catalog)
+    _check_types(tree)
     tree = as_select(tree)
     name_results(tree, text)
     tree = inline_functions(tree, catalog, parse_call)
     make_asof_joins(tree)
+    select_values(tree)
     name_values(tree)
     complete_joins(tree)
     unknown_quoted_names(tree, catalog)
@@ -128,6 +136,20 @@ def rewrite(
         without_macros(tree)
     check_set_operations(tree, catalog.types)
     return tree.sql(dialect=_DuckDB, unsupported_level=sqlglot.ErrorLevel.IGNORE)
+
+
+def _check_types(tree: exp.Expr) -> None:
+    """Check that the columns of a new table have types: a column of DuckDB needs one.
+
+    Raises:
+        QueryError: One has none.
+    """
+    if not isinstance(tree, exp.Create) or not isinstance(tree.this, exp.Schema):
+        return
+    for column in tree.this.expressions:
+        is_untyped = isinstance(column, exp.ColumnDef) and column.kind is None
+        if is_untyped or isinstance(column, exp.Identifier):
+            raise refused(f"a table whose column {column.name} has no type")
 
 
 def _type_alternatives(tree: exp.Expr, mixes_types: bool) -> None:

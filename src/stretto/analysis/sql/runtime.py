@@ -6,7 +6,7 @@ statement. So the comparison of two integers is DuckDB's own operator.
 
 from __future__ import annotations
 
-from stretto.analysis.sql.errors import SEVERAL_ROWS
+from stretto.analysis.sql.errors import NO_DELIMITER, NO_FIELD, SEVERAL_ROWS
 
 SETTINGS = """
 set default_null_order = 'nulls_first_on_asc_last_on_desc';
@@ -198,7 +198,13 @@ _FUNCTIONS = {
     },
     # The value of a function whose query has `n` rows.
     "_single": [f"(n, value, name) as if(n > 1, error(name || '{SEVERAL_ROWS}'), value)"],
-    "_str_split": ["(a, separator, n) as string_split(a, separator)[n + 1]"],
+    "_str_split": [
+        (
+            "(a, separator, n) as case when coalesce(separator, '') = '' then "
+            f"error('{NO_DELIMITER}') when coalesce(n, -1) < 0 then error('{NO_FIELD}') "
+            "else string_split(a, separator)[n + 1] end"
+        )
+    ],
 }
 
 _TRACE = """
@@ -214,10 +220,13 @@ create macro _arg_real(_of, _named) as (
     select any_value(_real) from _arg_values where _set = _of and _key = _named);
 create macro _arg_text(_of, _named) as (
     select any_value(_value) from _arg_texts where _set = _of and _key = _named);
+-- Its names differ from all names of columns and tables in the arguments.
+create view _spans as
+    select id as _id, track_id as _track, ts as _begin, dur as _lasting from _slice;
 create macro slice_is_ancestor(_upper, _inner) as (
-    select cast(a.track_id = b.track_id and a.ts <= b.ts and (a.dur = -1
-            or b.dur <> -1 and a.ts + a.dur >= b.ts + b.dur) as bigint)
-    from _slice a, _slice b where a.id = _upper and b.id = _inner);
+    select cast(_a._track = _b._track and _a._begin <= _b._begin and (_a._lasting = -1
+            or _b._lasting <> -1 and _a._lasting - _b._lasting >= _b._begin - _a._begin) as bigint)
+    from _spans _a, _spans _b where _a._id = _upper and _b._id = _inner);
 create view _clock_points as
     select ts as _trace_time, clock_id as _id, clock_value as _value from clock_snapshot;
 create macro _clock_value(_at, _clock) as (

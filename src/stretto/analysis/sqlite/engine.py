@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from stretto.analysis.raw_tables import RawTables
 
 _MISSING_TABLE = re.compile(r"no such table: (?:main\.)?(\S+)")
-_IN_FUNCTION = "user-defined function raised exception"
+_IN_FUNCTION = re.compile("user-defined (function|aggregate)")
 _INDEXES = {
     "_slice": ("id", "parent_id", "track_id"),
     "flow": ("id", "slice_in", "slice_out"),
@@ -77,7 +77,9 @@ class SqliteEngine:
         for name, statement in absent.items():
             if name not in self._tables:
                 self._connection.execute(statement)
-        add_functions(self._connection)
+        self._failed = ""
+        """What is wrong, as a function told: SQLite drops the text of errors in functions."""
+        add_functions(self._connection, self._fail)
         self._trace_functions = TraceFunctions(importer, self._bounds)
         self._trace_functions.add_to(self._connection)
         self._library = Library()
@@ -87,8 +89,6 @@ class SqliteEngine:
         self._macros: dict[str, Macro] = {}
         self._functions: dict[str, Statement] = {}
         self._scalars: set[str] = set()
-        self._failed = ""
-        """What SQLite said of the last error in a function: it drops that."""
         self.query("include perfetto module prelude")
 
     def query(self, sql: str) -> QueryResult:
@@ -127,9 +127,12 @@ class SqliteEngine:
             pass
         return ""
 
+    def _fail(self, problem: str) -> None:
+        self._failed = problem
+
     def _said(self, error: Exception) -> str:
         """Return what SQLite says of an error; of one in the user's function what that says."""
-        return self._failed if _IN_FUNCTION in str(error) and self._failed else str(error)
+        return self._failed if _IN_FUNCTION.search(str(error)) and self._failed else str(error)
 
     def add_modules(self, texts: Mapping[str, str]) -> None:
         """Add modules, given as SQL by name; they replace modules of the same names."""

@@ -8,8 +8,10 @@ import math
 import re
 from bisect import bisect_right
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
+
+from stretto.analysis.sql.errors import NO_DELIMITER, NO_FIELD, QueryError
 
 if TYPE_CHECKING:
     import sqlite3
@@ -42,7 +44,7 @@ class TraceFunctions:
             "trace_end": (0, lambda: self._bounds[1]),
             "trace_dur": (0, lambda: self._bounds[1] - self._bounds[0]),
             "extract_arg": (2, lambda arg_set, key: self._args.get((arg_set, key))),
-            "slice_is_ancestor": (2, lambda upper, inner: int(upper in self._ancestors(inner))),
+            "slice_is_ancestor": (2, self._is_ancestor),
             "to_realtime": (1, lambda time: self._converted(time, _REALTIME)),
             "to_monotonic": (1, lambda time: self._converted(time, _MONOTONIC)),
             "abs_time_str": (1, self._abs_time_str),
@@ -80,6 +82,21 @@ class TraceFunctions:
             for child, parent in self._columns("slice", "id", "parent_id")
             if parent is not None
         }
+
+    @cached_property
+    def _spans(self) -> dict[int, tuple[int, int, int]]:
+        """The track, begin and duration of each slice."""
+        rows = self._columns("slice", "id", "track_id", "ts", "dur")
+        return {row[0]: (row[1], row[2], row[3]) for row in rows}
+
+    def _is_ancestor(self, upper: Any, inner: Any) -> int | None:
+        """Return whether a slice contains another one, as far as their times say."""
+        if upper not in self._spans or inner not in self._spans:
+            return None
+        track, start, dur = self._spans[upper]
+        inner_track, inner_start, inner_dur = self._spans[inner]
+        is_longer = inner_dur != -1 and start + dur >= inner_start + inner_dur
+        return int(track == inner_track and start <= inner_start and (dur == -1 or is_longer))
 
     @cached_property
     def _children(self) -> dict[int, list[int]]:
@@ -210,9 +227,13 @@ def _regexp_extract(text: object, pattern: str | None) -> str | None:
     return found[1] if found.re.groups and found[1] else found[0]
 
 
-def _str_split(text: str | None, separator: str, number: int) -> str | None:
+def _str_split(text: str | None, separator: Any, number: Any) -> str | None:
+    if not isinstance(separator, str) or not separator:
+        raise QueryError(NO_DELIMITER)
+    if not isinstance(number, int) or number < 0:
+        raise QueryError(NO_FIELD)
     parts = [] if text is None else text.split(separator)
-    return parts[number] if 0 <= number < len(parts) else None
+    return parts[number] if number < len(parts) else None
 
 
 def _unhex(text: str | None) -> bytes | None:
@@ -240,15 +261,25 @@ def _greatest(*values: Any) -> Any:
 
 
 class Percentile:
-    """`percentile(value, percent)`, interpolated."""
+    """`percentile(value, percent)`, interpolated.
 
-    def __init__(self) -> None:
+    Args:
+        name: The name of the function.
+        failed: Called with what is wrong with a value: SQLite drops the text of errors.
+    """
+
+    def __init__(self, name: str, failed: Callable[[str], object]) -> None:
+        self._name = name
+        self._failed = failed
         self._values: list[float] = []
         self._percent = 50.0
 
-    def step(self, value: float | None, percent: float = 50.0) -> None:
+    def step(self, value: float | str | bytes | None, percent: float = 50.0) -> None:
         """Add a value."""
         self._percent = percent
+        if isinstance(value, str | bytes):
+            self._failed(f"the values of {self._name} must be numbers")
+            raise TypeError
         if value is not None:
             self._values.append(value)
 
@@ -280,8 +311,13 @@ class ValueAtMaxTs:
         return self._value
 
 
-def add_functions(connection: sqlite3.Connection) -> None:
-    """Make the functions that need no trace known to SQLite."""
+def add_functions(connection: sqlite3.Connection, failed: Callable[[str], object]) -> None:
+    """Make the functions that need no trace known to SQLite.
+
+    Args:
+        connection: The connection.
+        failed: Called with what is wrong if a function fails: SQLite drops the text of errors.
+    """
     functions: list[tuple[str, int, Callable[..., Any]]] = [
         ("regexp", 2, _regexp),
         ("regexp_extract", 2, _regexp_extract),
@@ -294,13 +330,32 @@ def add_functions(connection: sqlite3.Connection) -> None:
         *((name, 1, _of_number(getattr(math, at))) for name, at in _MATH.items()),
     ]
     for name, count, function in functions:
-        connection.create_function(name, count, function, deterministic=True)
+        told = _telling(name, function, failed)
+        connection.create_function(name, count, told, deterministic=True)
     for name, count, aggregate in (
-        ("percentile", 2, Percentile),
-        ("median", 1, Percentile),
+        ("percentile", 2, partial(Percentile, "percentile", failed)),
+        ("median", 1, partial(Percentile, "median", failed)),
         ("value_at_max_ts", 2, ValueAtMaxTs),
     ):
         connection.create_aggregate(name, count, aggregate)  # type: ignore[arg-type]
+
+
+def _telling(
+    name: str, function: Callable[..., Any], failed: Callable[[str], object]
+) -> Callable[..., Any]:
+    """Return a function that tells why it fails."""
+
+    def call(*values: Any) -> Any:
+        try:
+            return function(*values)
+        except QueryError as error:
+            failed(str(error))
+            raise
+        except Exception as error:
+            failed(f"{name} can't take these arguments: {error}")
+            raise
+
+    return call
 
 
 _MATH = {"ln": "log", "exp": "exp", "sqrt": "sqrt"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import pytest
@@ -11,6 +12,7 @@ pytest.importorskip("sqlglot")
 
 import stretto
 from stretto.analysis import QueryError, TraceProcessor
+from stretto.analysis.questions import QUESTIONS, query_of
 from stretto.analysis.trace_processor import ENGINES
 from tests.support.recorded_events import record
 
@@ -53,6 +55,10 @@ def processor(trace: bytes, request: pytest.FixtureRequest) -> Iterator[TracePro
         ("create perfetto table t as select 1 as a, 2 as A", "several columns of the same name: a"),
         (f"{TABLE_FUNCTION} select $x as b, 1 as a", "the columns a, b, but its query has b, a"),
         (f"{TABLE_FUNCTION} select $x + 1", "the columns a, b, but its query has $x + 1"),
+        ("select * from ancestor_slice()", "ancestor_slice has 1 argument, not 0"),
+        ("select * from following_flow(1, 2)", "following_flow has 1 argument, not 2"),
+        ("select str_split('a', '', 0)", "str_split: the delimiter must be a text that is not em"),
+        ("select str_split('a', ',', -1)", "str_split: the number of the field must be an integer"),
     ],
 )
 def test_mistake_is_an_error(processor: TraceProcessor, sql: str, problem: str) -> None:
@@ -70,6 +76,14 @@ def test_mistake_is_an_error(processor: TraceProcessor, sql: str, problem: str) 
         (f"{FUNCTION} values ($x); select f(id) from slice where id > 1", [(2,)]),
         (f"{FUNCTION} select count(*) from slice where id < $x; select f(2)", [(2,)]),
         (f"{TABLE_FUNCTION} with t as (select 5 as x) select t.x as a, $x b from t; {G}", [(5, 7)]),
+        (
+            "select slice_is_ancestor(null,1), slice_is_ancestor(1,null), slice_is_ancestor(9,1)",
+            [(None, None, None)],
+        ),
+        ("select sum(slice_is_ancestor(a.id, b.id)) from slice a, slice b", [(6,)]),
+        ("select group_concat(x, null) from (select 'a' as x union all select 'b')", [("ab",)]),
+        ("select id from slice where (id, depth) in (values (1, 1), (2, 1))", [(1,)]),
+        ("select id from slice where id in (values (1), (2)) order by id", [(1,), (2,)]),
         ("create perfetto view v as select 1 as a, 2 as a; select * from v", [(1, 2)]),
     ],
 )
@@ -77,3 +91,16 @@ def test_values_are_equal(
     processor: TraceProcessor, sql: str, rows: list[tuple[object, ...]]
 ) -> None:
     assert processor.query(sql).fetchall() == rows
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_end_beyond_64_bits_wraps_around(engine: str) -> None:
+    events = [
+        {"ph": "X", "name": "small", "ts": 10, "dur": 5, "pid": 1, "tid": 1},
+        {"ph": "X", "name": "late", "ts": 9223372036854770, "dur": 100, "pid": 1, "tid": 1},
+    ]
+    with TraceProcessor(json.dumps({"traceEvents": events}).encode(), engine=engine) as processor:
+        bounds = processor.query("select * from trace_bounds").fetchall()
+        assert bounds == [(10_000, 15_000)]
+        for question in QUESTIONS:
+            processor.query(query_of(question, "*")).fetchall()

@@ -278,6 +278,7 @@ def test_function_gives_the_value_of_perfetto(
 
 
 ERRORS = [
+    ("create temp table t(a, b)", "a table whose column a has no type is not available with Duck"),
     ("select percentile(dur) from slice", "percentile has 2 arguments, not 1"),
     ("select nme\nfrom slice", "line 1, column 8: there is no column nme. Did you mean name"),
     ("select name\nfrom slise", "line 2, column 6: there is no table slise. Did you mean slice"),
@@ -326,7 +327,10 @@ ERRORS = [
         "calls itself",
     ),
     ("create perfetto macro m() returns Expr as m!(); select m!()", "contains itself"),
-    ("create perfetto function g(x LONG) returns LONG as select 1; select g()", "has 1 arguments"),
+    (
+        "create perfetto function g(x LONG) returns LONG as select 1; select g()",
+        "has 1 argument, not 0",
+    ),
     (
         "create perfetto macro n() returns Expr as 1; create perfetto macro n() returns Expr as 2",
         "there is a macro n already",
