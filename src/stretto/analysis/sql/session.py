@@ -36,6 +36,8 @@ _MACRO_ERRORS = ("multiple overloads", "INTERNAL Error")
 """Parts of DuckDB's messages for statements in which it can't choose the form of a macro."""
 _MIXED = "Cannot mix values of type"
 """A part of DuckDB's message for values of several types where it wants one."""
+MAX_REWRITTEN = 100
+"""The number of queries that are kept as DuckDB runs them."""
 _CHANGES = ("CREATE ", "DROP ", "INSERT ", "UPDATE ", "DELETE ", "ALTER ")
 """Statements without a result."""
 
@@ -58,6 +60,9 @@ class Session:
         self._error = error
         self._library = Library(for_duckdb=True)
         self._indexes: set[tuple[str, str]] = set()
+        # Queries that have run, until a statement changes what their names mean: to rewrite a query
+        # takes as long as DuckDB needs for a million rows.
+        self._rewritten: dict[str, str] = {}
         self.catalog = Catalog(connection, error)
         self._schema = inspection.Schema(
             self.catalog.tables, self.catalog.columns_of, self._library.names
@@ -146,8 +151,13 @@ class Session:
         self._recursive.forget_values()
         if self._prepare(statement.text):
             self.catalog.forget_args()
+            self._rewritten.clear()
         if statement.kind in inspection.KINDS:
             return inspection.inspect(statement.kind, statement.name, self._schema)
+        if statement.kind != "sql":
+            self._rewritten.clear()
+        elif rewritten := self._rewritten.get(statement.text):
+            return self._connection.sql(rewritten)
         return self._execute_sql(statement)
 
     def _execute_sql(self, statement: Statement) -> Any:
@@ -195,10 +205,14 @@ class Session:
             self._create(statement, sql)
             return None
         if sql.startswith(_CHANGES):
+            self._rewritten.clear()
             self._connection.execute(sql)
             return None
         if sql.startswith(("SELECT", "WITH")):
             self._connection.execute(f"explain {sql}")  # Reports errors before rows are read.
+            if len(self._rewritten) == MAX_REWRITTEN:
+                self._rewritten.clear()
+            self._rewritten[statement.text] = sql
         return self._connection.sql(sql)
 
     def _columns_of(self, table: str) -> list[str]:

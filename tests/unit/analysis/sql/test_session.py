@@ -174,6 +174,37 @@ class TestStatements:
     def test_last_statement_gives_the_result(self, processor: TraceProcessor) -> None:
         assert processor.query("select 1; select 2;").fetchall() == [(2,)]
 
+    @pytest.mark.parametrize(
+        ("created", "query"),
+        [
+            ("create or replace perfetto function f() returns long as select {}", "select f()"),
+            ("create or replace perfetto macro m() returns expr as {}", "select m!()"),
+            ("create or replace perfetto view v as select {} as x", "select x from v"),
+            (
+                "create or replace perfetto function t() returns table(x long) as select {} as x",
+                "select x from t()",
+            ),
+            (
+                "create table if not exists c (x int); delete from c; insert into c values ({})",
+                "select x from c",
+            ),
+        ],
+    )
+    def test_same_query_has_another_result_when_a_name_means_something_else(
+        self, processor: TraceProcessor, created: str, query: str
+    ) -> None:
+        for number in (1, 2):
+            processor.query(created.format(number))
+            for _ in range(2):
+                assert processor.query(query).fetchall() == [(number,)]
+
+    def test_query_is_refused_when_its_table_is_dropped(self, processor: TraceProcessor) -> None:
+        processor.query("create perfetto table gone as select 1 as x")
+        assert processor.query("select x from gone").fetchall() == [(1,)]
+        processor.query("drop table gone")
+        with pytest.raises(QueryError, match="no table gone"):
+            processor.query("select x from gone").fetchall()
+
     def test_functions_replace_statements_of_old_queries(self, processor: TraceProcessor) -> None:
         rows = processor.query(
             "select create_function('f(x INT)', 'INT', 'select $x + 1');"
