@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import namedtuple
 from importlib import import_module
+from itertools import chain, count
 from typing import TYPE_CHECKING, Any
 
 from stretto.analysis.sql.errors import QueryError
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
 class QueryResult(ABC):
     """The result of a query. Iterating over it gives rows whose values are attributes.
 
-    A column that has the name of an earlier column, or a keyword as its name, is an attribute by
-    its position: `_1`.
+    A column that has the name of an earlier column gets a number, in rows and in all forms but
+    Arrow's: `name`, `name_1`. One with a keyword as its name is an attribute by its position: `_1`.
 
     The rows can be taken once: by iterating, or by one of the methods.
 
@@ -77,9 +78,19 @@ class QueryResult(ABC):
 
     def __iter__(self) -> Iterator[Any]:
         """Iterate over the rows, as named tuples."""
-        names = [_identifier(name) for name in self.columns]
+        names = different_names([_identifier(name) for name in self.columns])
         row_class: Any = namedtuple("Row", names, rename=True)  # type: ignore[misc]  # noqa: PYI024
         yield from map(row_class._make, self.fetchall())
+
+
+def different_names(names: Iterable[str]) -> list[str]:
+    """Return names of which no two are equal in lower case, as DuckDB makes them for Parquet."""
+    found: dict[str, str] = {}
+    for name in names:
+        numbered = (f"{name}_{number}" for number in count(1))
+        made = next(each for each in chain([name], numbered) if each.lower() not in found)
+        found[made.lower()] = made
+    return list(found.values())
 
 
 def _identifier(name: str) -> str:
@@ -138,19 +149,20 @@ class RowsResult(QueryResult):
         for place, values in enumerate(zip(*self._rows, strict=True)):
             if {type(value) for value in values} == {int, type(None)}:  # Floats would be inexact.
                 frame[place] = pandas.array(values, dtype="Int64")
-        return frame.set_axis(list(self.columns), axis=1)
+        return frame.set_axis(different_names(self.columns), axis=1)
 
     def polars(self) -> Any:
         """Return the rows as a `polars.DataFrame` (needs polars)."""
         polars = load_package("polars")
         return polars.DataFrame(
-            self._rows, schema=list(self.columns), orient="row", infer_schema_length=None
+            self._rows, schema=different_names(self.columns), orient="row", infer_schema_length=None
         )
 
     def parquet(self, path: str | os.PathLike[str], **added: object) -> None:
         """Write the rows to a Parquet file (needs pyarrow)."""
         check_added(self.columns, added)
         arrow, table = load_package("pyarrow"), self.arrow()
+        table = table.rename_columns(different_names(self.columns))
         for name, value in added.items():
             table = table.append_column(name, arrow.array([value] * len(self._rows)))
         write_table = load_package("pyarrow.parquet").write_table

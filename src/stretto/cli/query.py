@@ -9,12 +9,12 @@ import sys
 import tempfile
 from functools import partial
 from importlib.util import find_spec
-from itertools import chain, count
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stretto.analysis.open_packets import STANDARD_INPUT
+from stretto.analysis.query_result import different_names
 from stretto.analysis.questions import QUESTIONS, no_answer, query_of
 from stretto.analysis.raw_tables import names_raw_table
 from stretto.analysis.sql.errors import QueryError
@@ -138,20 +138,12 @@ def as_csv(columns: Sequence[str], rows: Rows) -> str:
 def as_json(columns: Sequence[str], rows: Rows) -> str:
     """Format rows as a list of objects.
 
-    A column with the name of an earlier one is `name_2`. Blobs are hexadecimal texts; numbers that
+    A column with the name of an earlier one is `name_1`. Blobs are hexadecimal texts; numbers that
     JSON doesn't have are the texts `inf`, `-inf` and `nan`.
     """
-    names = _different(columns)
+    names = different_names(columns)
     objects = [dict(zip(names, map(_json_value, row), strict=True)) for row in rows]
     return json.dumps(objects, indent=1, default=str, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def _different(columns: Sequence[str]) -> list[str]:
-    names: list[str] = []
-    for column in columns:
-        candidates = (f"{column}_{number}" for number in count(2))
-        names.append(next(name for name in chain([column], candidates) if name not in names))
-    return names
 
 
 def _json_value(value: object) -> object:

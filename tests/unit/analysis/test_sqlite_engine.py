@@ -200,7 +200,7 @@ def test_integers_with_null_are_exact_in_a_dataframe(trace: bytes) -> None:
         frame = processor.query(
             "select 1795927215931910383 a, 1 a union all select null, 2"
         ).pandas()
-    assert list(frame.columns) == ["a", "a"]
+    assert list(frame.columns) == ["a", "a_1"]
     assert [str(kind) for kind in frame.dtypes] == ["Int64", "int64"]
     assert frame.iloc[0, 0] == 1795927215931910383
 

@@ -268,3 +268,25 @@ def test_rows_of_a_closed_trace_are_an_error(trace: bytes) -> None:
         result = processor.query("select name from slice")
     with pytest.raises(QueryError, match="the trace is closed"):
         result.fetchall()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_columns_of_equal_names_get_numbers_in_all_forms(
+    trace: bytes, engine: str, tmp_path: Path
+) -> None:
+    pytest.importorskip("duckdb")
+    pytest.importorskip("pandas")
+    pytest.importorskip("polars")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    expected = ["a", "a_1", "a_1_1", "a_2"]
+    with TraceProcessor(trace, engine=engine) as processor:
+
+        def result() -> Any:
+            return processor.query("select 1 as a, 2 as a, 3 as a_1, 4 as a")
+
+        (row,) = result()
+        assert row._asdict() == dict(zip(expected, (1, 2, 3, 4), strict=True))
+        assert list(result().pandas().columns) == expected
+        assert list(result().polars().columns) == expected
+        result().parquet(tmp_path / "rows.parquet")
+    assert parquet.ParquetFile(tmp_path / "rows.parquet").schema.names == expected

@@ -226,8 +226,8 @@ def test_engine_sqlite_answers_questions(trace: str, capsys: pytest.CaptureFixtu
 
 def test_json_keeps_columns_of_equal_names_blobs_and_infinity() -> None:
     rows = [(1, b"\x00\xff", float("-inf"), "x")]
-    assert json.loads(as_json(["a", "a", "a_2", "b"], rows)) == [
-        {"a": 1, "a_2": "00ff", "a_2_2": "-inf", "b": "x"}
+    assert json.loads(as_json(["a", "a", "a_1", "b"], rows)) == [
+        {"a": 1, "a_1": "00ff", "a_1_1": "-inf", "b": "x"}
     ]
 
 
