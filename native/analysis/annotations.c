@@ -31,42 +31,6 @@ static uint32_t parse_element(struct st_arg_path* p, struct st_field element,
   return index + added;
 }
 
-static bool append_annotation_name(struct st_arg_path* p,
-                                   struct st_field annotation) {
-  struct st_decoder d;
-  struct st_field f, name = {0};
-  uint64_t iid = 0;
-  st_decoder_init(&d, annotation.data, annotation.size);
-  while (st_decoder_next(&d, &f)) {
-    if (f.number == FIELD(NAME_IID))
-      iid = f.value;
-    else if (f.number == FIELD(NAME) && f.data)
-      name = f;
-  }
-  size_t size = name.size;
-  const char* text = (const char*)name.data;
-  if (iid) {
-    st_string id =
-        st_interned_text(&p->m->sequences, p->generation,
-                         ST_FIELD_INTERNED_DATA_DEBUG_ANNOTATION_NAMES, iid);
-    text = id ? st_string_text(&p->m->storage.strings, id, &size) : NULL;
-  }
-  if (text)
-    st_path_append_clean(p, text, size);
-  else
-    p->m->counts.parser_errors++;
-  return text != NULL;
-}
-
-/* Parses an annotation with a name, below the current key. */
-static bool parse_named(struct st_arg_path* p, struct st_field annotation) {
-  struct st_path_mark mark = st_path_mark(p);
-  bool added =
-      append_annotation_name(p, annotation) && parse_value(p, annotation);
-  st_path_return(p, mark);
-  return added;
-}
-
 static bool parse_scalar(struct st_arg_path* p, struct st_field f) {
   switch (f.number) {
     case FIELD(BOOL_VALUE):
@@ -99,6 +63,73 @@ static bool parse_scalar(struct st_arg_path* p, struct st_field f) {
     default:
       return false;
   }
+}
+
+/* What a first pass over an annotation finds. */
+struct parts {
+  struct st_field name, value; /* The last ones. */
+  uint64_t name_iid;
+  uint32_t values; /* The number of fields that are no name. */
+};
+
+static struct parts find_parts(struct st_field annotation) {
+  struct parts found = {0};
+  struct st_decoder d;
+  struct st_field f;
+  st_decoder_init(&d, annotation.data, annotation.size);
+  while (st_decoder_next(&d, &f)) {
+    if (f.number == FIELD(NAME_IID)) {
+      found.name_iid = f.value;
+    } else if (f.number == FIELD(NAME) && f.data) {
+      found.name = f;
+    } else {
+      found.value = f;
+      found.values++;
+    }
+  }
+  found.values += st_decoder_left(&d) > 0; /* parse_value() counts this. */
+  return found;
+}
+
+static bool append_annotation_name(struct st_arg_path* p,
+                                   const struct parts* parts) {
+  size_t size = parts->name.size;
+  const char* text = (const char*)parts->name.data;
+  if (parts->name_iid) {
+    st_string id = st_interned_text(
+        &p->m->sequences, p->generation,
+        ST_FIELD_INTERNED_DATA_DEBUG_ANNOTATION_NAMES, parts->name_iid);
+    text = id ? st_string_text(&p->m->storage.strings, id, &size) : NULL;
+  }
+  if (text)
+    st_path_append_clean(p, text, size);
+  else
+    p->m->counts.parser_errors++;
+  return text != NULL;
+}
+
+static bool is_scalar(uint32_t field) {
+  return (field >= FIELD(BOOL_VALUE) && field <= FIELD(POINTER_VALUE)) ||
+         field == FIELD(STRING_VALUE_IID);
+}
+
+/* Parses the value of an annotation whose name has been appended.  One with a
+ * single scalar, as nearly all have, needs no second pass. */
+static bool parse_found(struct st_arg_path* p, struct st_field annotation,
+                        const struct parts* parts) {
+  bool is_simple = parts->values == 1 && is_scalar(parts->value.number) &&
+                   p->depth < ST_MAX_DEPTH;
+  return is_simple ? parse_scalar(p, parts->value) : parse_value(p, annotation);
+}
+
+/* Parses an annotation with a name, below the current key. */
+static bool parse_named(struct st_arg_path* p, struct st_field annotation) {
+  struct parts parts = find_parts(annotation);
+  struct st_path_mark mark = st_path_mark(p);
+  bool added =
+      append_annotation_name(p, &parts) && parse_found(p, annotation, &parts);
+  st_path_return(p, mark);
+  return added;
 }
 
 /* Parses a message; the annotation has the name of its type. */

@@ -12,7 +12,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "core/fields.h"
@@ -24,35 +23,40 @@ enum {
   ST_PART_ANNOTATIONS = 8,
 };
 
-/* Returns whether a field of a track event is an argument of its slice, which
- * is named by the schema of the event. */
-static inline bool st_is_typed_argument(uint32_t field) {
-  return (field >= 24 && field <= 29) || (field >= 32 && field <= 35) ||
-         (field >= 38 && field <= 41) || field == 43 || field == 49 ||
-         field == 50 || field >= 1000;
-}
-
 /* Returns the parts that a field of a track event belongs to. */
 static inline uint32_t st_parts_of(uint32_t field) {
-  uint32_t typed = st_is_typed_argument(field) ? ST_PART_TYPED : 0;
-  switch (field) {
-    case ST_FIELD_TRACK_EVENT_FLOW_IDS:
-    case ST_FIELD_TRACK_EVENT_FLOW_IDS_OLD:
-    case ST_FIELD_TRACK_EVENT_TERMINATING_FLOW_IDS:
-    case ST_FIELD_TRACK_EVENT_TERMINATING_FLOW_IDS_OLD:
-      return typed | ST_PART_FLOWS;
-    case ST_FIELD_TRACK_EVENT_DEBUG_ANNOTATIONS:
-      return typed | ST_PART_ANNOTATIONS;
-    case ST_FIELD_TRACK_EVENT_SOURCE_LOCATION_IID:
-    case ST_FIELD_TRACK_EVENT_TASK_EXECUTION:
-    case ST_FIELD_TRACK_EVENT_CHROME_HISTOGRAM_SAMPLE:
-    case ST_FIELD_TRACK_EVENT_CHROME_ACTIVE_PROCESSES:
-    case ST_FIELD_TRACK_EVENT_LOG_MESSAGE:
-    case ST_FIELD_TRACK_EVENT_CORRELATION_ID:
-    case ST_FIELD_TRACK_EVENT_CORRELATION_ID_STR:
-    case ST_FIELD_TRACK_EVENT_CORRELATION_ID_STR_IID:
-      return typed | ST_PART_DETAILS;
-    default:
-      return typed;
-  }
+  enum { FLOWS = ST_PART_FLOWS, DETAILS = ST_PART_DETAILS };
+  enum { TYPED = ST_PART_TYPED, FIRST_EXTENSION = 1000 };
+  static const uint8_t kParts[64] = {
+      [ST_FIELD_TRACK_EVENT_DEBUG_ANNOTATIONS] = ST_PART_ANNOTATIONS,
+      [ST_FIELD_TRACK_EVENT_FLOW_IDS] = FLOWS,
+      [ST_FIELD_TRACK_EVENT_FLOW_IDS_OLD] = FLOWS,
+      [ST_FIELD_TRACK_EVENT_TERMINATING_FLOW_IDS] = FLOWS,
+      [ST_FIELD_TRACK_EVENT_TERMINATING_FLOW_IDS_OLD] = FLOWS,
+      [ST_FIELD_TRACK_EVENT_TASK_EXECUTION] = DETAILS,
+      [ST_FIELD_TRACK_EVENT_LOG_MESSAGE] = DETAILS,
+      [ST_FIELD_TRACK_EVENT_CORRELATION_ID] = DETAILS,
+      [ST_FIELD_TRACK_EVENT_CORRELATION_ID_STR] = DETAILS,
+      [ST_FIELD_TRACK_EVENT_CORRELATION_ID_STR_IID] = DETAILS,
+      [ST_FIELD_TRACK_EVENT_SOURCE_LOCATION_IID] = TYPED | DETAILS,
+      [ST_FIELD_TRACK_EVENT_CHROME_HISTOGRAM_SAMPLE] = TYPED | DETAILS,
+      [ST_FIELD_TRACK_EVENT_CHROME_ACTIVE_PROCESSES] = TYPED | DETAILS,
+      [ST_FIELD_TRACK_EVENT_CC_SCHEDULER_STATE] = TYPED,
+      [ST_FIELD_TRACK_EVENT_CHROME_USER_EVENT] = TYPED,
+      [ST_FIELD_TRACK_EVENT_CHROME_KEYED_SERVICE] = TYPED,
+      [ST_FIELD_TRACK_EVENT_CHROME_LEGACY_IPC] = TYPED,
+      [ST_FIELD_TRACK_EVENT_CHROME_LATENCY_INFO] = TYPED,
+      [ST_FIELD_TRACK_EVENT_CHROME_FRAME_REPORTER] = TYPED,
+      [ST_FIELD_TRACK_EVENT_SOURCE_LOCATION] = TYPED,
+      [ST_FIELD_TRACK_EVENT_CHROME_MESSAGE_PUMP] = TYPED,
+      [ST_FIELD_TRACK_EVENT_CHROME_MOJO_EVENT_INFO] = TYPED,
+      [ST_FIELD_TRACK_EVENT_CHROME_APPLICATION_STATE_INFO] = TYPED,
+      [ST_FIELD_TRACK_EVENT_CHROME_RENDERER_SCHEDULER_STATE] = TYPED,
+      [ST_FIELD_TRACK_EVENT_CHROME_WINDOW_HANDLE_EVENT_INFO] = TYPED,
+      [ST_FIELD_TRACK_EVENT_CHROME_CONTENT_SETTINGS_EVENT_INFO] = TYPED,
+      [ST_FIELD_TRACK_EVENT_SCREENSHOT] = TYPED,
+  };
+  if (field < sizeof kParts)
+    return kParts[field];
+  return field >= FIRST_EXTENSION ? TYPED : 0;
 }

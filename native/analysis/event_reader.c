@@ -15,14 +15,14 @@ enum { MAX_COUNTERS = 8 };
 
 struct counters {
   uint64_t type, track_uuid;
-  bool has_track, has_value;
   double value;
+  uint32_t count, double_count;
+  uint8_t uuid_count, double_uuid_count;
+  bool has_track, has_value, too_many;
+  /* From here on, only what the counts say is defined. */
   uint64_t uuids[MAX_COUNTERS];
   uint64_t double_uuids[MAX_COUNTERS];
-  uint8_t uuid_count, double_uuid_count;
   double values[2 * MAX_COUNTERS];
-  uint32_t count, double_count;
-  bool too_many;
 };
 
 static double bits_double(uint64_t bits) {
@@ -131,11 +131,11 @@ static void use_defaults(struct counters* c, const struct st_defaults* d) {
     c->track_uuid = d->track_uuid;
     c->has_track = true;
   }
-  if (!c->uuid_count) {
+  if (!c->uuid_count && d->counter_count) {
     c->uuid_count = d->counter_count;
     memcpy(c->uuids, d->counter_uuids, sizeof c->uuids);
   }
-  if (!c->double_uuid_count) {
+  if (!c->double_uuid_count && d->double_count) {
     c->double_uuid_count = d->double_count;
     memcpy(c->double_uuids, d->double_uuids, sizeof c->double_uuids);
   }
@@ -180,11 +180,12 @@ static uint8_t* put_values(struct st_importer* m, uint32_t generation,
 
 void st_read_event(struct st_importer* m, uint32_t sequence, const int64_t* ts,
                    const uint8_t* data, size_t size) {
-  struct counters c = {0};
+  struct counters c;
   uint32_t generation = m->sequences.sequences.data[sequence].generation;
   uint8_t tail[ST_MAX_COUNTER_VALUES];
   const uint8_t* end = NULL;
   m->counts.track_events++;
+  memset(&c, 0, offsetof(struct counters, uuids));
   if (ts) {
     read_counters(&c, data, size);
     use_defaults(&c, &m->sequences.generations.data[generation].defaults);

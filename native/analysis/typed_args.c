@@ -257,7 +257,7 @@ static void parse_message(struct st_arg_path* p, st_string type,
   p->depth++;
   st_decoder_init(&d, message.data, message.size);
   while (st_decoder_next(&d, &f)) {
-    if (!is_event || st_is_typed_argument(f.number))
+    if (!is_event || st_parts_of(f.number) & ST_PART_TYPED)
       parse_field(p, type, f, &repeated);
   }
   p->depth--;
