@@ -29,7 +29,7 @@ def module_of(filename: str) -> str:
     """Return the name of the module in a file, or "" if the code has no file."""
     if filename.startswith(_FROZEN):
         return filename[len(_FROZEN) :].rstrip(">")
-    if filename.startswith("<") or filename == UNKNOWN:
+    if not filename or filename.startswith("<") or filename == UNKNOWN:
         return ""
     installed = _INSTALLED.match(filename)
     path = installed[1] if installed else os.path.relpath(filename, _outside(filename))
@@ -63,7 +63,9 @@ def body_name(filename: str, *, is_main: bool) -> str:
     """Return the name that the slices of a module's body have."""
     module = module_of(filename)
     is_script = is_main and not filename.startswith("<")
-    return os.path.basename(filename) if is_script or not module else f"import {module}"
+    if module and not is_script:
+        return f"import {module}"
+    return os.path.basename(filename) or UNKNOWN
 
 
 def function_name(qualified_name: str, filename: str, *, is_main: bool) -> str:

@@ -20,12 +20,18 @@ from stretto.profilers.sampling.code_origin import body_name, is_folded, module_
         (asyncio.runners.__file__, "asyncio.runners"),
         ("<frozen importlib._bootstrap>", "importlib._bootstrap"),
         ("<string>", ""),
+        ("", ""),  # As `compile` takes it.
         ("/x/lib/python3.12/site-packages/google/api/label.py", "google.api.label"),
         ("/srv/not/there.py", "there"),
     ],
 )
 def test_module_of_a_file(filename: str, module: str) -> None:
     assert module_of(filename) == module
+
+
+def test_code_whose_file_has_no_name_is_neither_folded_nor_nameless() -> None:
+    assert not is_folded("f", "")
+    assert body_name("", is_main=True) == body_name("", is_main=False) == "?"
 
 
 def test_module_in_a_package_has_the_names_of_all_packages(tmp_path: Path) -> None:
