@@ -220,8 +220,9 @@ def _cause(change: Change, changes: list[Change], sides: tuple[_Side, _Side]) ->
     found = changed_caller((change.category, change.name), *(side.times for side in sides))
     if found is None:
         return ""
-    caller = next(c for c in changes if (c.category, c.name) == found.caller)
-    grew = f"{caller.name} {_total_ratio_text(caller)}"
+    # A caller that never ended has no times.
+    caller = next((c for c in changes if (c.category, c.name) == found.caller), None)
+    grew = f"{caller.name} {_total_ratio_text(caller)}" if caller else found.caller[1]
     callee = found.callee[1]
     if not found.more_calls:
         return f"{grew}: its calls of {callee} take longer"

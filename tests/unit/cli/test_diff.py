@@ -165,6 +165,25 @@ def test_caller_whose_calls_take_longer_is_named_first(
     assert capsys.readouterr().err.endswith(failure + "\n")
 
 
+def unended(path: Path, burn_us: int) -> str:
+    """A slice that never ends, and whose calls of `burn` take `burn_us`; other calls take 100."""
+    events: list[dict[str, object]] = [{"ph": "B", "ts": 0, "tid": 1, "name": "main"}]
+    events.append({"ph": "X", "ts": 0, "dur": 9000, "tid": 2, "name": "other"})
+    for call in range(5):
+        start = {"ph": "X", "ts": 10 + call * 1000, "name": "burn"}
+        events += [{**start, "dur": burn_us, "tid": 1}, {**start, "dur": 100, "tid": 2}]
+    path.write_text(json.dumps([{**event, "pid": 1} for event in events]))
+    return str(path)
+
+
+def test_caller_that_never_ended_is_named_without_times(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before, after = unended(tmp_path / "a.json", 100), unended(tmp_path / "b.json", 400)
+    assert main(["diff", "--fail-above", "50%", before, after]) == 1
+    assert "main: its calls of burn take longer (burn +150.0%)" in capsys.readouterr().err
+
+
 def test_small_share_and_speedup_do_not_fail(tmp_path: Path) -> None:
     before = save(tmp_path / "a", steady(10), other_ns=10_000_000)
     after = save(tmp_path / "b", steady(20), other_ns=10_000_000)
