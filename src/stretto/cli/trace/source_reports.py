@@ -10,6 +10,7 @@ count once.
 from __future__ import annotations
 
 import zlib
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from stretto import _native
@@ -43,7 +44,8 @@ class SourceReports(PacketFile):
         """Collect the reports of the complete packets at the start of `data`; return their size."""
         parsed, compressed, ftrace, notes = _native.source_reports(data, NOTES)
         for packets in compressed if inflate else ():
-            self.add(zlib.decompress(packets), inflate=False)
+            with suppress(zlib.error):  # Whoever reads the trace is told of damage.
+                self.add(zlib.decompress(packets), inflate=False)
         for stats in ftrace:
             for text in _ftrace_reports(FtraceStats.Decoder(stats)):
                 self._add(FTRACE, text)

@@ -49,6 +49,11 @@ def test_reasons_of_ftrace_become_a_line_each() -> None:
     ]
 
 
+def test_reports_after_a_damaged_packet_are_found() -> None:
+    damaged = framed(TracePacket(compressed_packets=b"no zlib stream").encode())
+    assert lines(damaged, note("linux.perf", "no counter")) == ["linux.perf: no counter"]
+
+
 def test_statistics_without_a_reason_and_other_events_are_no_report() -> None:
     event = framed(TracePacket(track_event=TrackEvent(name="x", track_uuid=7)).encode())
     assert lines(stats(phase=FtraceStats.END_OF_TRACE), event) == []
