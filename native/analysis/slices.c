@@ -114,7 +114,7 @@ uint32_t st_slice_begin(struct st_slices* s, uint32_t track, int64_t ts,
     slice->name = name;
     *args = &slice->args;
   } else {
-    s->too_deep++;
+    s->too_deep += dur != 0; /* Instants have no time. */
   }
   return row;
 }

@@ -19,11 +19,11 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from stretto.analysis.empty_trace import EmptyTraceError, has_nothing
-from stretto.analysis.export.lanes import rows_of
 from stretto.analysis.fxt import format as fxt
 from stretto.analysis.fxt.outcome import Outcome
 from stretto.analysis.fxt.packet_writer import PacketWriter
 from stretto.analysis.missing import MISSING
+from stretto.analysis.table_rows import rows_of
 from stretto.analysis.track_events import BEGIN, END, INSTANT
 from stretto.base.errors import ConfigError
 

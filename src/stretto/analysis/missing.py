@@ -26,8 +26,8 @@ DROPPED = {
 """What it knows, and makes no rows of, as Perfetto's trace processor."""
 
 WRONG = {
-    "stretto_deep_slices": "slices inside more than 511 others: their times, and those of the "
-    "slices around them, are wrong",
+    "stretto_deep_slices": "the true times of slices inside more than 511 others, and of the "
+    "slices around them",
 }
 """What is in the tables with wrong values, as in those of Perfetto's trace processor."""
 

@@ -9,8 +9,9 @@ from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from stretto.analysis.duration_plot import draw_histogram, unit_of
-from stretto.analysis.export.lanes import read_lanes, rows_of
+from stretto.analysis.export.lanes import read_lanes
 from stretto.analysis.export.stacks import NANOSECONDS, read_stacks
+from stretto.analysis.table_rows import rows_of
 from stretto.base.errors import StrettoError
 from stretto.base.printable import printable
 

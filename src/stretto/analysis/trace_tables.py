@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, cast
 from stretto.analysis.empty_trace import has_nothing
 from stretto.analysis.missing import DAMAGE, MISSING
 from stretto.analysis.open_packets import open_file, trace_files
+from stretto.analysis.table_rows import rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -104,8 +105,7 @@ def _read(
 
 def table_rows(importer: _native.TraceImporter, table: str) -> list[dict[str, Any]]:
     """Return the rows of a table, by column."""
-    names, rows = importer.rows(table)
-    return [dict(zip(names, row, strict=True)) for row in rows]
+    return list(rows_of(importer, table))
 
 
 def table_columns(

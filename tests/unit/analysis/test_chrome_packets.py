@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from stretto.analysis.conversion import convert
-from stretto.analysis.export.lanes import read_arguments, rows_of
+from stretto.analysis.export.lanes import read_arguments
 from stretto.analysis.fxt.outcome import Outcome
+from stretto.analysis.table_rows import rows_of
 from stretto.analysis.trace_tables import import_trace, statistics
 from stretto.base.errors import ConfigError
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from stretto.analysis.export.lanes import read_arguments, read_lanes, rows_of
+from stretto.analysis.export.lanes import read_arguments, read_lanes
+from stretto.analysis.table_rows import rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

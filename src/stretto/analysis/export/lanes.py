@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from stretto.analysis.table_rows import rows_of
 
+if TYPE_CHECKING:
     from stretto import _native
 
 
@@ -38,12 +38,6 @@ class Lane:
     tid: int
     is_thread: bool
     slices: list[Slice] = field(default_factory=list)
-
-
-def rows_of(importer: _native.TraceImporter, table: str) -> Iterator[dict[str, Any]]:
-    """Give the rows of a table as dictionaries."""
-    names, rows = importer.rows(table)
-    return (dict(zip(names, row, strict=True)) for row in rows)
 
 
 def read_lanes(importer: _native.TraceImporter) -> list[Lane]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from stretto.analysis.export.lanes import rows_of
+from stretto.analysis.table_rows import rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

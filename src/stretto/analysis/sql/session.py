@@ -60,8 +60,8 @@ class Session:
         self._error = error
         self._library = Library(for_duckdb=True)
         self._indexes: set[tuple[str, str]] = set()
-        # Queries that have run, until a statement changes what their names mean: to rewrite a query
-        # takes as long as DuckDB needs for a million rows.
+        # Queries that have run, in DuckDB's dialect, until a statement changes what their names
+        # mean: to rewrite one can take longer than to run it.
         self._rewritten: dict[str, str] = {}
         self.catalog = Catalog(connection, error)
         self._schema = inspection.Schema(
