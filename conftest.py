@@ -46,6 +46,17 @@ def pytest_report_header() -> str:
     return f"stretto: {stretto_folder()}"
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Removes the group that pytest-xdist adds to the name of a test.
+
+    With it, a test that failed would not be found when it is run again.
+    """
+    of_a_worker = hasattr(report, "node")
+    if of_a_worker and "xdist_group" in report.keywords:
+        report.nodeid = report.nodeid.rpartition("@")[0]
+
+
 FEW_VERSIONS = ("stretto-fidl/tests", "tests/unit/analysis", "tests/unit/viewer")
 """Folders of tests of code that uses little of what differs between versions of CPython."""
 
