@@ -55,7 +55,10 @@ def test_cancelled_work_is_not_done() -> None:
     assert not done
 
 
-def test_thread_of_cancelled_work_is_left_until_the_next_fork() -> None:
+def test_thread_of_cancelled_work_is_left_until_the_next_fork(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(postponed, "LONGEST_MS", 600_000)  # Not before it is cancelled.
     postponed.suspend()  # Ends the thread of an earlier test.
     threads = len(os.listdir("/proc/self/task"))
     postponed.postpone(lambda: None)
