@@ -31,7 +31,8 @@ def used_names(folder: Path) -> set[str]:
     assert "native/importer/module.c" in sources
     include = sysconfig.get_path("include")
     options = ["-c", "-O2", "-fPIC", f"-D{LIMITED_API}", f"-I{ROOT}/native", f"-isystem{include}"]
-    subprocess.run(["cc", *options, *(str(ROOT / each) for each in sources)], cwd=folder, check=True)
+    paths = [str(ROOT / each) for each in sources]
+    subprocess.run(["cc", *options, *paths], cwd=folder, check=True)
     listing = subprocess.run(
         ["nm", "--undefined-only", *folder.glob("*.o")], capture_output=True, text=True, check=True
     )
