@@ -1,5 +1,7 @@
 /* Reads packets in the order of the file: state, clocks, queues of events. */
+#include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/decoder.h"
 #include "core/fields.h"
@@ -14,48 +16,62 @@ enum {
   NEEDED = ST_ENUM_TRACE_PACKET_SEQ_NEEDS_INCREMENTAL_STATE,
 };
 
+/* Fields that few packets have. */
+struct rare_fields {
+  struct st_field defaults, interned, compressed, snapshot;
+  struct st_field service_event, config, stats, schemas, clock_sync;
+};
+
 /* The fields of a packet that the importer reads. */
 struct packet {
   uint64_t timestamp, clock;
   uint32_t sequence, flags, machine;
   bool has_timestamp, has_clock, has_sequence, is_cleared, is_after_loss,
-      is_first;
-  struct st_field defaults, interned, event, content, compressed, snapshot;
-  struct st_field service_event, config, stats, schemas, clock_sync;
+      is_first, has_rare;
+  struct st_field event, content;
+  /* Only if `has_rare`: to clear it takes longer than to read most packets. */
+  struct rare_fields rare;
 };
+
+static struct rare_fields* rare_fields(struct packet* p) {
+  if (!p->has_rare)
+    p->rare = (struct rare_fields){0};
+  p->has_rare = true;
+  return &p->rare;
+}
 
 /* Stores a field whose payload has a type of its own. */
 static void store_content(struct packet* p, struct st_field f) {
   switch (f.number) {
     case FIELD(TRACE_PACKET_DEFAULTS):
-      p->defaults = f;
+      rare_fields(p)->defaults = f;
       break;
     case FIELD(INTERNED_DATA):
-      p->interned = f;
+      rare_fields(p)->interned = f;
       break;
     case FIELD(TRACK_EVENT):
       p->event = f;
       break;
     case FIELD(COMPRESSED_PACKETS):
-      p->compressed = f;
+      rare_fields(p)->compressed = f;
       break;
     case FIELD(CLOCK_SNAPSHOT):
-      p->snapshot = f;
+      rare_fields(p)->snapshot = f;
       break;
     case FIELD(SERVICE_EVENT):
-      p->service_event = f;
+      rare_fields(p)->service_event = f;
       break;
     case FIELD(TRACE_CONFIG):
-      p->config = f;
+      rare_fields(p)->config = f;
       break;
     case FIELD(TRACE_STATS):
-      p->stats = f;
+      rare_fields(p)->stats = f;
       break;
     case FIELD(EXTENSION_DESCRIPTOR):
-      p->schemas = f;
+      rare_fields(p)->schemas = f;
       break;
     case FIELD(REMOTE_CLOCK_SYNC):
-      p->clock_sync = f;
+      rare_fields(p)->clock_sync = f;
       break;
     case FIELD(TRACE_UUID):
     case FIELD(TRACE_PROVENANCE):
@@ -104,7 +120,7 @@ static void store_number(struct packet* p, struct st_field f) {
 static bool decode(struct packet* p, const uint8_t* data, size_t size) {
   struct st_decoder d;
   struct st_field f;
-  *p = (struct packet){0};
+  memset(p, 0, offsetof(struct packet, rare));
   st_decoder_init(&d, data, size);
   while (st_decoder_next(&d, &f)) {
     if (f.data)
@@ -114,6 +130,20 @@ static bool decode(struct packet* p, const uint8_t* data, size_t size) {
   }
   p->is_cleared |= (p->flags & CLEARED) != 0;
   return st_decoder_left(&d) == 0;
+}
+
+static void update_defaults(struct st_importer* m, const struct rare_fields* f,
+                            uint32_t index) {
+  if (f->defaults.data)
+    st_sequence_set_defaults(&m->sequences, index, f->defaults.data,
+                             f->defaults.size);
+  if (!f->interned.data)
+    return;
+  if (m->sequences.sequences.data[index].is_valid)
+    st_sequence_intern(&m->sequences, index, f->interned.data,
+                       f->interned.size);
+  else
+    m->counts.skipped_packets++;
 }
 
 /* Applies what a packet says about the state of its sequence. */
@@ -132,16 +162,8 @@ static void update_state(struct st_importer* m, const struct packet* p,
     st_sequence_clear(&m->sequences, index);
   else if (p->is_after_loss)
     sequence->is_valid = false;
-  if (p->defaults.data)
-    st_sequence_set_defaults(&m->sequences, index, p->defaults.data,
-                             p->defaults.size);
-  if (!p->interned.data)
-    return;
-  if (sequence->is_valid)
-    st_sequence_intern(&m->sequences, index, p->interned.data,
-                       p->interned.size);
-  else
-    m->counts.skipped_packets++;
+  if (p->has_rare)
+    update_defaults(m, &p->rare, index);
 }
 
 /* Returns whether the packet's clock is the monotonic one: Chromium's packets
@@ -339,6 +361,35 @@ static bool use_machine(struct st_importer* m, uint32_t id) {
   return source != ST_NO_ROW;
 }
 
+/* Reads what is not part of a sequence.  Returns whether the packet has nothing
+ * else, and no time on the sequence's clock. */
+static bool read_rare(struct st_importer* m, const struct packet* p) {
+  const struct rare_fields* f = &p->rare;
+  if (f->compressed.data) {
+    read_compressed(m, f->compressed);
+    use_machine(m, p->machine); /* The packets may be of others. */
+  }
+  if (f->snapshot.data &&
+      !st_clocks_add_snapshot(&m->machine->clocks, &m->storage, p->sequence,
+                              f->snapshot.data, f->snapshot.size))
+    m->counts.invalid_snapshots++;
+  if (f->clock_sync.data)
+    st_clocks_sync(&m->machine->clocks, f->clock_sync);
+  if (f->service_event.data)
+    st_read_service_event(m, (int64_t)p->timestamp, f->service_event);
+  if (f->config.data)
+    st_read_config(m, f->config);
+  if (f->schemas.data) {
+    struct st_field set = st_message_find(f->schemas, EXTENSION_SET);
+    st_schemas_add(&m->schemas, set.data, set.size);
+  }
+  if (f->stats.data) {
+    m->trace_stats = kept(m, f->stats);
+    st_count_losses(m, f->stats);
+  }
+  return f->snapshot.data || f->clock_sync.data || f->service_event.data;
+}
+
 void st_read_packet(struct st_importer* m, const uint8_t* data, size_t size) {
   struct packet p;
   int64_t ts;
@@ -353,28 +404,7 @@ void st_read_packet(struct st_importer* m, const uint8_t* data, size_t size) {
   }
   uint32_t index = st_sequence_get(&m->sequences, p.sequence);
   update_state(m, &p, index);
-  if (p.compressed.data) {
-    read_compressed(m, p.compressed);
-    use_machine(m, p.machine); /* The packets may be of others. */
-  }
-  if (p.snapshot.data &&
-      !st_clocks_add_snapshot(&m->machine->clocks, &m->storage, p.sequence,
-                              p.snapshot.data, p.snapshot.size))
-    m->counts.invalid_snapshots++;
-  if (p.clock_sync.data)
-    st_clocks_sync(&m->machine->clocks, p.clock_sync);
-  if (p.service_event.data)
-    st_read_service_event(m, (int64_t)p.timestamp, p.service_event);
-  if (p.config.data)
-    st_read_config(m, p.config);
-  if (p.schemas.data) {
-    struct st_field set = st_message_find(p.schemas, EXTENSION_SET);
-    st_schemas_add(&m->schemas, set.data, set.size);
-  }
-  if (p.stats.data) {
-    m->trace_stats = kept(m, p.stats);
-    st_count_losses(m, p.stats);
-  }
+  bool is_done = p.has_rare && read_rare(m, &p);
   struct st_sequence* sequence = &m->sequences.sequences.data[index];
   if (p.flags & NEEDED) {
     sequence->needing++;
@@ -384,7 +414,7 @@ void st_read_packet(struct st_importer* m, const uint8_t* data, size_t size) {
       return;
     }
   }
-  if (p.snapshot.data || p.clock_sync.data || p.service_event.data)
+  if (is_done)
     return;
   /* The time of a packet without content advances its sequence's clock, too. */
   if (convert(m, &p, index, &ts))

@@ -4,7 +4,7 @@
 #include <string.h>
 
 /* How often memory is returned to the system while the events are parsed. */
-enum { TRIMS = 32 };
+enum { TRIMS = 8 };
 
 /* The words that events of each kind have: st_event. */
 static const uint8_t kWords[ST_QUEUE_KINDS] = {
@@ -62,26 +62,39 @@ static int64_t rank(const struct st_queue* q, uint32_t i) {
   return rank;
 }
 
-static bool is_after(const struct st_queue* q, uint32_t a, uint32_t b,
-                     bool by_rank) {
-  int64_t x = st_event_list_ts(&q->events, a);
-  int64_t y = st_event_list_ts(&q->events, b);
-  return x > y || (by_rank && x == y && rank(q, a) > rank(q, b));
+/* What events are sorted by. */
+struct key {
+  int64_t ts, rank;
+};
+
+static struct key key_of(const struct st_queue* q, uint32_t i, bool by_rank) {
+  return (struct key){st_event_list_ts(&q->events, i),
+                      by_rank ? rank(q, i) : 0};
 }
 
-/* Merges two sorted parts: `start` to `middle`, and `middle` to `end`. */
-static void merge(const struct st_queue* q, const uint32_t* from, uint32_t* to,
-                  uint64_t start, uint64_t middle, uint64_t end, bool by_rank) {
-  uint64_t a = start, b = middle;
-  if (middle == end || !is_after(q, from[middle - 1], from[middle], by_rank)) {
-    memcpy(&to[start], &from[start], (end - start) * sizeof *to);
-    return;
+static bool is_after(struct key a, struct key b) {
+  return a.ts > b.ts || (a.ts == b.ts && a.rank > b.rank);
+}
+
+/* Merges two sorted parts: from `a` to `middle`, and from there to `end`. */
+static void merge(const struct st_queue* q, const uint32_t* a,
+                  const uint32_t* middle, const uint32_t* end, uint32_t* to,
+                  bool by_rank) {
+  const uint32_t* b = middle;
+  if (b < end &&
+      is_after(key_of(q, middle[-1], by_rank), key_of(q, *b, by_rank))) {
+    struct key x = key_of(q, *a, by_rank), y = key_of(q, *b, by_rank);
+    while (a < middle && b < end) {
+      bool right = is_after(x, y);
+      *to++ = right ? *b++ : *a++;
+      if (right && b < end)
+        y = key_of(q, *b, by_rank);
+      else if (!right && a < middle)
+        x = key_of(q, *a, by_rank);
+    }
   }
-  for (uint64_t i = start; i < end; i++) {
-    bool left =
-        a < middle && (b == end || !is_after(q, from[a], from[b], by_rank));
-    to[i] = from[left ? a++ : b++];
-  }
+  memcpy(to, a, (size_t)(middle - a) * sizeof *to);
+  memcpy(to + (middle - a), b, (size_t)(end - b) * sizeof *to);
 }
 
 /* The first events of parts that are sorted, and the number of events. */
@@ -91,10 +104,13 @@ typedef ST_ARRAY(uint32_t) part_starts;
  * of a writer that come one after the other. */
 static part_starts find_parts(const struct st_queue* q, bool by_rank) {
   part_starts starts = {0};
+  struct key last = {INT64_MIN, INT64_MIN};
   *ST_PUSH(&starts) = 0;
-  for (uint32_t i = 1; i < q->events.size; i++) {
-    if (is_after(q, i - 1, i, by_rank))
+  for (uint32_t i = 0; i < q->events.size; i++) {
+    struct key key = key_of(q, i, by_rank);
+    if (is_after(last, key))
       *ST_PUSH(&starts) = i;
+    last = key;
   }
   *ST_PUSH(&starts) = q->events.size;
   return starts;
@@ -108,7 +124,7 @@ static void merge_parts(const struct st_queue* q, const uint32_t* from,
   for (uint32_t i = 0; i < parts; i += 2) {
     uint32_t start = at[i], middle = at[i + 1];
     uint32_t end = i + 2 <= parts ? at[i + 2] : middle;
-    merge(q, from, to, start, middle, end, by_rank);
+    merge(q, from + start, from + middle, from + end, to + start, by_rank);
     at[merged++] = start;
   }
   at[merged] = at[parts];
@@ -210,6 +226,8 @@ static void parse_until(struct st_sorter* s, struct st_queue* q, int64_t end,
     if (st_event_list_ts(&q->events, number) > end)
       return;
     q->next++;
+    if (q->next < q->events.size)
+      st_event_list_prefetch(&q->events, next_number(q));
     struct st_event event = st_event_list_get(&q->events, number);
     parse(context, q, &event);
     if (st_event_list_done(&q->events, number))
