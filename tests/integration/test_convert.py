@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import stretto
-from stretto.analysis.conversion import SNIFFED_BYTES
+from stretto.analysis.trace_format import SNIFFED_BYTES
 from stretto.cli.convert.command import DESCRIPTION
 from stretto.cli.main import BROKEN_PIPE_EXIT_CODE
 from tests.support.polling import wait_until

@@ -14,7 +14,6 @@ about as large as the file.
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
 _READ_BYTES = 1 << 20
 _UNFINISHED = -1
 """The duration of a slice that has no end."""
-_PACKETS_START = re.compile(rb'\s*\{\s*"packet"\s*:')
 _EVENTS = b'"traceEvents"'
 _PROCESS, _THREAD, _TRACK = 1 << 32, 2 << 32, 3 << 32
 """The uuids of tracks are these plus upid, utid and the number of the track."""
@@ -53,15 +51,6 @@ _TYPES = {
     "bool": fxt.BOOL,
     "pointer": fxt.POINTER,
 }
-
-
-def is_chrome_json(start: bytes) -> bool:
-    """Whether JSON that begins like this can be Chrome's: an array, or an object.
-
-    The events of an object may come after members of any length. Only JSON of packets begins with
-    `packet`.
-    """
-    return _PACKETS_START.match(start) is None
 
 
 def import_chrome(file: BinaryIO, write: Callable[[bytes], object]) -> Outcome:

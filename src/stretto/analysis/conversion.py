@@ -12,18 +12,17 @@ trace is never in memory as a whole, except Chrome's JSON, which is recognized b
 from __future__ import annotations
 
 import io
-import re
 import tempfile
 from typing import TYPE_CHECKING, cast
 
 from stretto.analysis import json_packets, text_packets
-from stretto.analysis.chrome_packets import import_chrome, is_chrome_json
+from stretto.analysis.chrome_packets import import_chrome
 from stretto.analysis.empty_trace import EmptyTraceError
 from stretto.analysis.fxt.exporter import export_fxt
-from stretto.analysis.fxt.format import BIG_ENDIAN_MAGIC_BYTES, MAGIC_BYTES
 from stretto.analysis.fxt.importer import import_fxt
 from stretto.analysis.fxt.outcome import Outcome
 from stretto.analysis.packet_stream import PacketStream
+from stretto.analysis.trace_format import FXT, JSON, PFTRACE, TEXT, is_chrome_json
 from stretto.analysis.unknown_fields import count_unknown_fields
 from stretto.base.errors import ConfigError
 from stretto.protozero import wire
@@ -36,52 +35,7 @@ if TYPE_CHECKING:
 
     Write = Callable[[bytes], object]
 
-PFTRACE, FXT, TEXT, JSON = "pftrace", "fxt", "text", "json"
-FORMATS = (PFTRACE, FXT, TEXT, JSON)
-SNIFFED_BYTES = 4096
-_ENDINGS = {
-    ".pftrace": PFTRACE,
-    ".perfetto-trace": PFTRACE,
-    ".pb": PFTRACE,
-    ".fxt": FXT,
-    ".txt": TEXT,
-    ".pbtxt": TEXT,
-    ".textproto": TEXT,
-    ".json": JSON,
-}
-_JSON_START = re.compile(rb"""\s*(?:\{\s*(?:"[\w@$]|\}|\Z)|\[\s*(?:[\[{\]]|\Z))""")
-_TEXT_START = re.compile(rb"(?:\s+|#[^\n]*\n)*packet\s*:?\s*\{")
 _PEEKED_BYTES = 1 << 16
-_NO_TEXT = re.compile(rb"[\x00-\x08\x0e-\x1f\x7f]")
-_PACKET_START = re.compile(rb"\n(?:[\x80-\xff]{0,4}[\x00-\x7f])")
-
-
-def format_of_name(name: str) -> str | None:
-    """Return the format that belongs to a file name's extension; None if unknown."""
-    for ending, found in _ENDINGS.items():
-        if name.lower().endswith(ending):
-            return found
-    return None
-
-
-def format_of_start(start: bytes) -> str | None:
-    """Return the format detected in the first `SNIFFED_BYTES` of a file; None if not detected."""
-    if start.startswith((MAGIC_BYTES, BIG_ENDIAN_MAGIC_BYTES)):
-        return FXT
-    if _TEXT_START.match(start):
-        return TEXT
-    # A brace alone doesn't identify JSON: a packet of 123 bytes begins with "\n{".
-    if _JSON_START.match(start):
-        return JSON
-    return PFTRACE if _PACKET_START.match(start) else None
-
-
-def format_of_file(name: str, start: bytes) -> str | None:
-    """Return the format of a file by its first `SNIFFED_BYTES`, or else by its name."""
-    shown, named = format_of_start(start), format_of_name(name)
-    if shown is None or (shown == PFTRACE and named is not None and not _NO_TEXT.search(start)):
-        return named  # Text may look like packets: both can begin with a newline byte.
-    return shown
 
 
 def convert(file: BinaryIO, source: str, write: Write, target: str, *, name: str = "-") -> Outcome:
@@ -89,7 +43,7 @@ def convert(file: BinaryIO, source: str, write: Write, target: str, *, name: str
 
     Args:
         file: The trace.
-        source: The format of the trace, one of `FORMATS`.
+        source: The format of the trace, one of `trace_format.FORMATS`.
         write: Called with each part of the result.
         target: The format of the result; not `source`.
         name: The name of the file, for error messages.

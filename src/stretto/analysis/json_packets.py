@@ -34,11 +34,6 @@ _BETWEEN = re.compile(r"\s*(?:,\s*)?")
 _TAIL = re.compile(r"\s*\]\s*\}\s*")
 
 
-def is_packet_json(start: bytes) -> bool:
-    """Return whether a file that begins like this has the JSON form of Perfetto's messages."""
-    return _HEAD.match(start.decode(errors="replace")) is not None
-
-
 def write_packets(packets: Iterable[TracePacket], write: Callable[[str], object]) -> int:
     """Write packets as JSON.
 

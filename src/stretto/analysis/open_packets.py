@@ -8,10 +8,15 @@ import tempfile
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, cast
 
-from stretto.analysis.conversion import FXT, JSON, SNIFFED_BYTES, TEXT, format_of_start
 from stretto.analysis.fxt.format import BIG_ENDIAN_MAGIC_BYTES
-from stretto.analysis.fxt.importer import import_fxt
-from stretto.analysis.json_packets import is_packet_json
+from stretto.analysis.trace_format import (
+    FXT,
+    JSON,
+    SNIFFED_BYTES,
+    TEXT,
+    format_of_start,
+    is_packet_json,
+)
 from stretto.analysis.unpacking import unpack, unpack_files
 from stretto.base.errors import DecodeError
 
@@ -132,6 +137,8 @@ def _packets(file: BufferedReader, stack: ExitStack, *, for_importer: bool) -> B
         raise DecodeError(_REFUSALS[found])
     if found != FXT:
         return cast("BinaryIO", file)
+    from stretto.analysis.fxt.importer import import_fxt  # Few traces need it.
+
     spool = stack.enter_context(tempfile.TemporaryFile(prefix="stretto-"))  # noqa: SIM115
     packets = cast("BinaryIO", spool)
     import_fxt(cast("BinaryIO", file), packets.write)

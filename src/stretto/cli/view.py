@@ -7,7 +7,7 @@ from contextlib import closing
 from threading import Thread
 from typing import TYPE_CHECKING
 
-from stretto.analysis.conversion import SNIFFED_BYTES, format_of_start
+from stretto.analysis.trace_format import SNIFFED_BYTES, format_of_start
 from stretto.base.errors import CommandError, TransportError
 from stretto.base.portable import read_at
 from stretto.cli.browser import find_browser

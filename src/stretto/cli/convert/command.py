@@ -6,22 +6,22 @@ import io
 import sys
 from typing import TYPE_CHECKING, cast
 
-from stretto.analysis.chrome_packets import is_chrome_json
-from stretto.analysis.conversion import (
+from stretto.analysis.conversion import convert
+from stretto.analysis.empty_trace import EmptyTraceError
+from stretto.analysis.export.exporters import FORMATS as EXPORTS
+from stretto.analysis.export.exporters import format_of_export
+from stretto.analysis.packet_stream import PacketStream
+from stretto.analysis.trace_format import (
     FORMATS,
     JSON,
     PFTRACE,
     SNIFFED_BYTES,
     TEXT,
-    convert,
     format_of_file,
     format_of_name,
     format_of_start,
+    is_chrome_json,
 )
-from stretto.analysis.empty_trace import EmptyTraceError
-from stretto.analysis.export.exporters import FORMATS as EXPORTS
-from stretto.analysis.export.exporters import format_of_export
-from stretto.analysis.packet_stream import PacketStream
 from stretto.base.errors import CommandError, ConfigError, DecodeError
 from stretto.cli.convert.exporting import PARQUET, export_trace, nothing_in
 from stretto.cli.convert.input_file import open_input

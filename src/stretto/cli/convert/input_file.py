@@ -10,7 +10,7 @@ import zlib
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, cast
 
-from stretto.analysis.conversion import SNIFFED_BYTES
+from stretto.analysis.trace_format import SNIFFED_BYTES
 from stretto.base.errors import CommandError, DecodeError
 from stretto.cli.output_file import STANDARD
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import stretto
-from stretto.analysis.conversion import JSON, PFTRACE, format_of_start
+from stretto.analysis.trace_format import JSON, PFTRACE, format_of_start
 from stretto.cli.convert.progress import Progress
 from stretto.cli.main import main
 from stretto.protozero import wire

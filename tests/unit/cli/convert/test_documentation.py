@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from stretto.analysis.conversion import format_of_name
 from stretto.analysis.fxt import format as fxt
+from stretto.analysis.trace_format import format_of_name
 from stretto.cli.main import main
 from tests.support.recorded_events import record
 from tests.support.sources import ROOT
