@@ -98,7 +98,7 @@ int st_code_map_walk(struct st_code_map* m, const struct st_memory* tables,
   int depth = 0;
   bool goes_on = true;
   while (goes_on && registers->pc && depth < room) {
-    uint64_t pc = registers->pc - (depth > 0);
+    uint64_t pc = registers->pc - registers->is_call;
     const struct st_code_range* range = range_of(m, pc);
     if (!range) {
       m->unknown++;

@@ -12,48 +12,41 @@
  *
  * So no frame pointers are needed.  Both tables are in the memory of the process
  * that executes the code, from which they are read.  Nothing in them is
- * trusted: each entry is copied, its size is bounded, and instructions that
- * compilers don't write for functions (expressions) end the search.
+ * trusted: each entry is copied, its size is bounded, and an expression is limited
+ * (dwarf_expression.h).
+ *
+ * The code that a signal handler returns to says that its caller was interrupted:
+ * that one's pc is no return address.
  *
  * x86-64 and aarch64.  Registers have DWARF's numbers.  Source: DWARF 5, section
  * 6.4; Linux Standard Base 5, Core, chapter 10.6.
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "probes/dwarf_expression.h"
 
-#include "probes/stack_reader.h"
-
-enum {
-  ST_UNWIND_REGISTERS = 34,
-#if defined(__aarch64__)
-  ST_UNWIND_SP = 31,
-#else
-  ST_UNWIND_SP = 7,
-#endif
-  ST_UNWIND_MAX_ENTRY = 8192, /* The largest FDE or CIE, in bytes. */
-};
-
-/* The registers of a call.  Bit n of `known` says whether value n is known. */
-struct st_registers {
-  uint64_t pc, known;
-  uint64_t values[ST_UNWIND_REGISTERS];
-};
+/* The largest FDE or CIE, in bytes. */
+enum { ST_UNWIND_MAX_ENTRY = 8192 };
 
 /* How a register of the caller is found. */
 struct st_unwind_rule {
-  int32_t kind;
-  int64_t value;
+  union {
+    int64_t value;
+    struct st_expression expression;
+  };
+  uint8_t kind;
 };
 
 /* How the caller of a function is found, at one address of its code. */
 struct st_unwind_rules {
   uint64_t function; /* The first address of the FDE's code. */
+  uint64_t return_register;
+  /* The CFA: an expression, or else a register and an offset. */
+  struct st_expression cfa_expression;
   uint64_t cfa_register;
   int64_t cfa_offset;
   bool has_cfa;
-  uint64_t return_register;
+  bool is_signal_frame; /* The caller was interrupted, it has called nothing. */
   struct st_unwind_rule registers[ST_UNWIND_REGISTERS];
 };
 
@@ -69,8 +62,7 @@ bool st_eh_frame_apply(const struct st_memory* memory,
 
 /* Does both.
  *
- * `header` is the address of the .eh_frame_hdr of the function's file.  `is_call`
- * says that pc is a return address: the code before it is meant.  Returns false
- * if the caller can't be found.  pc becomes 0 if there is none. */
+ * `header` is the address of the .eh_frame_hdr of the function's file.  Returns
+ * false if the caller can't be found.  pc becomes 0 if there is none. */
 bool st_eh_frame_step(const struct st_memory* memory, uint64_t header,
-                      bool is_call, struct st_registers* registers);
+                      struct st_registers* registers);

@@ -15,6 +15,11 @@ enum {
   /* The largest pauses that follow each other, after a time without one. */
   MAX_CREDIT_NS = 10 * 1000 * 1000,
   SYSCALL_TEXT = 256,
+#if defined(__x86_64__)
+  RED_ZONE = 128,
+#else
+  RED_ZONE = 0,
+#endif
 };
 
 struct st_native_sampler {
@@ -129,9 +134,10 @@ bool st_native_sampler_idle(struct st_native_sampler* n) {
 
 /* --- Samples -------------------------------------------------------------- */
 
-/* Copies the stack from the stack pointer on: to its end, if that is near. */
+/* Copies the stack, with what a leaf function may have below the stack pointer:
+ * to its end, if that is near. */
 static void copy_stack(struct st_native_sampler* n) {
-  n->stack_start = n->registers.values[ST_UNWIND_SP];
+  n->stack_start = n->registers.values[ST_UNWIND_SP] - RED_ZONE;
   struct iovec local = {n->stack, sizeof n->stack};
   struct iovec remote = {(void*)(uintptr_t)n->stack_start, sizeof n->stack};
   ssize_t size = process_vm_readv(n->pid, &local, 1, &remote, 1, 0);

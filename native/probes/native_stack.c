@@ -16,13 +16,12 @@ int st_native_stack(const struct st_memory* memory,
   r.values[ST_UNWIND_SP] = sp;
   int depth = 0;
   while (r.pc && depth < ST_NATIVE_MAX_DEPTH) {
-    bool is_call = depth > 0;
-    const struct st_code_range* range =
-        range_of(ranges, range_count, r.pc - is_call);
+    uint64_t at = r.pc - r.is_call;
+    const struct st_code_range* range = range_of(ranges, range_count, at);
     if (!range)
       break;
-    pcs[depth++] = r.pc;
-    if (!st_eh_frame_step(memory, range->header, is_call, &r))
+    pcs[depth++] = at;
+    if (!st_eh_frame_step(memory, range->header, &r))
       break;
   }
   return depth;

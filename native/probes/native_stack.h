@@ -15,9 +15,9 @@ struct st_code_range {
 
 enum { ST_NATIVE_MAX_DEPTH = 512 };
 
-/* Stores the program counters, the innermost first, in pcs[0 ..
- * ST_NATIVE_MAX_DEPTH).  All but the first are return addresses.  Returns how
- * many were found. */
+/* Stores an address in the code of each call, the innermost first, in pcs[0 ..
+ * ST_NATIVE_MAX_DEPTH): that of a call instruction, or where the function is
+ * interrupted.  Returns how many were found. */
 int st_native_stack(const struct st_memory* memory,
                     const struct st_code_range* ranges, int range_count,
                     uint64_t pc, uint64_t sp, uint64_t* pcs);

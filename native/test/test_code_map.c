@@ -67,6 +67,18 @@ static void rules_are_made_once(void) {
   st_code_map_destroy(m);
 }
 
+static void interrupted_call_may_be_at_its_first_instruction(void) {
+  struct st_code_map* m = make_map();
+  struct st_c_call calls[8];
+  bool is_complete = false;
+  mark_signal_frames();
+  stack[0] = CODE + 200;
+  CHECK_EQ(walk(m, CODE + 7, calls, &is_complete), 2);
+  CHECK(is_complete);
+  CHECK_EQ(calls[1].function, CODE + 200);
+  st_code_map_destroy(m);
+}
+
 static void address_without_code_ends_the_walk_and_is_counted(void) {
   struct st_code_map* m = make_map();
   struct st_c_call calls[8];
@@ -83,6 +95,7 @@ static void address_without_code_ends_the_walk_and_is_counted(void) {
 int main(void) {
   RUN(calls_are_named_by_the_start_of_their_function);
   RUN(rules_are_made_once);
+  RUN(interrupted_call_may_be_at_its_first_instruction);
   RUN(address_without_code_ends_the_walk_and_is_counted);
   return 0;
 }

@@ -23,7 +23,7 @@ static struct st_registers at(uint64_t pc) {
 }
 
 static bool step(struct st_registers* r) {
-  return st_eh_frame_step(&kMemory, TABLES, false, r);
+  return st_eh_frame_step(&kMemory, TABLES, r);
 }
 
 static void caller_is_found_at_the_entry(void) {
@@ -65,8 +65,19 @@ static void remembered_rules_are_restored(void) {
 static void return_address_belongs_to_the_code_before_it(void) {
   make_tables(kFrame, sizeof kFrame);
   struct st_registers r = at(CODE + 4);
-  CHECK(st_eh_frame_step(&kMemory, TABLES, true, &r));
+  r.is_call = true;
+  CHECK(step(&r));
   CHECK_EQ(r.pc, 1000);
+  CHECK(r.is_call);
+}
+
+static void interrupted_code_belongs_to_its_own_address(void) {
+  make_tables(kFrame, sizeof kFrame);
+  mark_signal_frames();
+  struct st_registers r = at(CODE + 4);
+  CHECK(step(&r));
+  CHECK_EQ(r.pc, 1001);
+  CHECK(!r.is_call);
 }
 
 static void outermost_function_has_no_caller(void) {
@@ -86,11 +97,95 @@ static void code_without_tables_ends_the_search(void) {
   }
 }
 
-static void expressions_end_the_search(void) {
-  static const char kExpression[] = {0x0F, 1, 0x30};
-  make_tables(kExpression, sizeof kExpression);
+/* The stub of a library's call: from its byte 11 on it has pushed a number. */
+static const char kStub[] = {
+    0x0F, 12,         0x70 + ST_UNWIND_SP,
+    8,    (char)0x92, ST_UNWIND_PC,
+    0,    0x3F,       0x1A,
+    0x3B, 0x2A,       0x33,
+    0x24, 0x22,
+};
+
+static void frame_may_be_an_expression(void) {
+  make_tables(kStub, sizeof kStub);
+  struct st_registers r = at(CODE + 10);
+  CHECK(step(&r));
+  CHECK_EQ(r.pc, 1000);
+  CHECK_EQ(r.values[ST_UNWIND_SP], STACK + 8);
+  r = at(CODE + 11);
+  CHECK(step(&r));
+  CHECK_EQ(r.pc, 1001);
+  CHECK_EQ(r.values[ST_UNWIND_SP], STACK + 16);
+}
+
+static void frame_may_be_a_register_again(void) {
+  static const char kAgain[] = {
+      0x0A,         0x0F, 2,
+      0x70 + SAVED, 0, /* remember, by expression */
+      0x44,         0x0C, ST_UNWIND_SP,
+      16, /* advance, by register */
+      0x44,         0x0F, 1,
+      0x30,               /* advance, by expression */
+      0x44,         0x0B, /* advance, restore */
+  };
+  make_tables(kAgain, sizeof kAgain);
   struct st_registers r = at(CODE);
   CHECK(!step(&r));
+  r = at(CODE + 4);
+  CHECK(step(&r));
+  CHECK_EQ(r.values[ST_UNWIND_SP], STACK + 16);
+  r = at(CODE + 8);
+  CHECK(!step(&r));
+  r = at(CODE + 12);
+  CHECK(step(&r));
+  CHECK_EQ(r.values[ST_UNWIND_SP], STACK + 8);
+}
+
+static void registers_may_be_expressions(void) {
+  /* Saved below the frame; from +4 on its value is that address. */
+  static const char kBelow[] = {
+      0x0E, 32,   0x10,  SAVED, 3,    0x08, 16,   0x1C,
+      0x44, 0x16, SAVED, 3,     0x08, 16,   0x1C,
+  };
+  make_tables(kBelow, sizeof kBelow);
+  struct st_registers r = at(CODE);
+  CHECK(step(&r));
+  CHECK_EQ(r.pc, 1003);
+  CHECK(r.known >> SAVED & 1);
+  CHECK_EQ(r.values[SAVED], 1002);
+  r = at(CODE + 4);
+  CHECK(step(&r));
+  CHECK_EQ(r.values[SAVED], STACK + 16);
+}
+
+static void register_is_unknown_if_its_expression_fails(void) {
+  static const char kUnknown[] = {
+      0x10, SAVED, 2, 0x70 + SAVED + 3, 0, 0x16, SAVED + 2, 1, 0x13};
+  make_tables(kUnknown, sizeof kUnknown);
+  struct st_registers r = at(CODE);
+  r.known |= 1 << SAVED | 1 << (SAVED + 2);
+  CHECK(step(&r));
+  CHECK_EQ(r.pc, 1000);
+  CHECK(!(r.known >> SAVED & 5));
+}
+
+static void expression_that_fails_ends_the_search(void) {
+  static const char kReturn[] = {0x10, RETURN_ADDRESS, 2, 0x70 + SAVED, 0};
+  static const char kOutside[] = {0x10, SAVED, 2, 0x13, 0x30};
+  static const char kNowhere[] = {0x0F, 2, 0x30, 0x06};
+  static const char kLong[] = {0x0F, 16,   0x77, 8,    0x30, 0x13,
+                               0x30, 0x13, 0x30, 0x13, 0x30, 0x13,
+                               0x30, 0x13, 0x30, 0x13, 0x30, 0x13};
+  make_tables(kReturn, sizeof kReturn);
+  struct st_registers r = at(CODE);
+  CHECK(!step(&r));
+  make_tables(kOutside, sizeof kOutside);
+  CHECK(!step(&r));
+  make_tables(kNowhere, sizeof kNowhere);
+  CHECK(!step(&r));
+  make_tables(kLong, sizeof kLong);
+  CHECK(!step(&r));
+  CHECK_EQ(r.pc, CODE);
 }
 
 static void damaged_tables_end_the_search(void) {
@@ -104,15 +199,23 @@ static void damaged_tables_end_the_search(void) {
   CHECK(!step(&r));
   make_tables(kLong, sizeof kLong);
   CHECK(!step(&r));
+}
+
+static void damage(const char* instructions, size_t size) {
   for (size_t place = 0; place < TABLES_BYTES; place++)
     for (int bit = 0; bit < 8; bit++) {
-      make_tables(kFrame, sizeof kFrame);
+      make_tables(instructions, size);
       tables[place] ^= (uint8_t)(1 << bit);
       struct st_registers any = at(CODE + 8);
       any.known = ~UINT64_C(0);
       if (step(&any))
         CHECK(any.values[ST_UNWIND_SP] >= STACK);
     }
+}
+
+static void any_damaged_bit_is_survived(void) {
+  damage(kFrame, sizeof kFrame);
+  damage(kStub, sizeof kStub);
 }
 
 static void stack_ends_where_nothing_is_known(void) {
@@ -123,8 +226,8 @@ static void stack_ends_where_nothing_is_known(void) {
   stack[2] = CODE + 201;
   CHECK_EQ(st_native_stack(&kMemory, &kCode, 1, CODE + 4, STACK, pcs), 3);
   CHECK_EQ(pcs[0], CODE + 4);
-  CHECK_EQ(pcs[1], CODE + 1);
-  CHECK_EQ(pcs[2], CODE + 201);
+  CHECK_EQ(pcs[1], CODE);
+  CHECK_EQ(pcs[2], CODE + 200);
   CHECK_EQ(st_native_stack(&kMemory, &kCode, 1, 7, STACK, pcs), 0);
 }
 
@@ -136,8 +239,14 @@ int main(void) {
   RUN(return_address_belongs_to_the_code_before_it);
   RUN(outermost_function_has_no_caller);
   RUN(code_without_tables_ends_the_search);
-  RUN(expressions_end_the_search);
+  RUN(interrupted_code_belongs_to_its_own_address);
+  RUN(frame_may_be_an_expression);
+  RUN(frame_may_be_a_register_again);
+  RUN(registers_may_be_expressions);
+  RUN(register_is_unknown_if_its_expression_fails);
+  RUN(expression_that_fails_ends_the_search);
   RUN(damaged_tables_end_the_search);
+  RUN(any_damaged_bit_is_survived);
   RUN(stack_ends_where_nothing_is_known);
   return 0;
 }

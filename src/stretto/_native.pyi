@@ -1564,7 +1564,7 @@ def read_process_memory(pid: int, address: int, size: int) -> bytes:
 def native_stack(
     pid: int, ranges: Sequence[tuple[int, int, int]], pc: int, sp: int
 ) -> tuple[int, ...]:
-    """Return the program counters of a thread's C functions, the innermost first.
+    """Return an address in each C function that a thread executes, the innermost first.
 
     Args:
         pid: The process.
@@ -1573,7 +1573,7 @@ def native_stack(
         sp: Its stack pointer.
 
     Returns:
-        As many as can be found. All but the first are return addresses.
+        As many as can be found: addresses of call instructions, or where a function is interrupted.
     """
 
 @final

@@ -1,4 +1,4 @@
-/* native_stack(pid, ranges, pc, sp): the program counters of a thread that
+/* native_stack(pid, ranges, pc, sp): an address in each call of a thread that
  * waits, the innermost first.  `ranges` is a list of (start, end, header). */
 #include "probes/native_stack.h"
 

@@ -44,8 +44,8 @@ class NativeStacks:
         if wait is None:
             return None
         *_, sp, pc = wait
-        counters = _native.native_stack(self._pid, self._code.ranges, int(pc, 16), int(sp, 16))
-        frames = [self._code.frame(counter - (index > 0)) for index, counter in enumerate(counters)]
+        places = _native.native_stack(self._pid, self._code.ranges, int(pc, 16), int(sp, 16))
+        frames = [self._code.frame(place) for place in places]
         return frames if self._wait_of(tid) == wait else None
 
     def _wait_of(self, tid: int) -> list[str] | None:
