@@ -23,6 +23,8 @@ PYTEST = STRETTO_TEST_INSTALLED=1 $(VENV)/bin/python -m pytest -o cache_dir=$(RE
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export CMAKE_GENERATOR := Ninja
+# Without bytecode each process of pytest compiles all tests again, for 20 seconds.
+export PYTHONDONTWRITEBYTECODE :=
 
 PIP := $(VENV)/bin/python -m pip install --quiet
 pip_extras = $(PYTHON) tools/requirements.py $(1) > $(VENV)/requirements.txt \
