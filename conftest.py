@@ -19,7 +19,7 @@ pytest.register_assert_rewrite("tests.support")
 from tests.support.examples import examples  # noqa: E402 - after the line above
 from tests.support.oracle import Oracle, missing  # noqa: E402
 
-pytest_plugins = ["tests.support.run_table"]
+pytest_plugins = ["tests.support.by_file", "tests.support.run_table"]
 
 ROOT = Path(__file__).parent
 
