@@ -50,7 +50,9 @@ TESTS_FAILED, USAGE_ERROR = 1, 4
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = -p no:cacheprovider -W error\n")
+    (tmp_path / "pytest.ini").write_text(
+        "[pytest]\naddopts = -p no:cacheprovider -p no:hypothesispytest -p no:anyio -W error\n"
+    )
     (tmp_path / "test_shop.py").write_text(TESTS)
     return tmp_path
 
