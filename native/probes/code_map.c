@@ -91,6 +91,18 @@ static bool is_loop(const struct st_code_map* m, uint64_t function) {
   return false;
 }
 
+/* Finds the caller of code without rules.  Only code that is interrupted may be a
+ * stub: one calls nothing. */
+static bool leave_stub(const struct st_code_map* m,
+                       const struct st_memory* stack, struct st_registers* r) {
+  struct st_registers caller = *r;
+  if (r->is_call || !st_eh_frame_leave_stub(stack, &caller) ||
+      !range_of(m, caller.pc - 1))
+    return false;
+  *r = caller;
+  return true;
+}
+
 int st_code_map_walk(struct st_code_map* m, const struct st_memory* tables,
                      const struct st_memory* stack,
                      struct st_registers* registers, struct st_c_call* calls,
@@ -108,7 +120,8 @@ int st_code_map_walk(struct st_code_map* m, const struct st_memory* tables,
         rules_at(m, tables, range->header, pc);
     uint64_t function = rules ? rules->function : pc;
     calls[depth++] = (struct st_c_call){function, is_loop(m, function)};
-    goes_on = rules && st_eh_frame_apply(stack, rules, registers);
+    goes_on = rules ? st_eh_frame_apply(stack, rules, registers)
+                    : leave_stub(m, stack, registers);
   }
   *is_complete = !registers->pc;
   return depth;

@@ -10,6 +10,9 @@
  *
  *   registers, copy of the stack ─> function, its caller, ...
  *
+ * The innermost code may have no rules.  Then it is taken for a stub, which has
+ * saved nothing, if its caller would be in a known range.
+ *
  * A function is named by its first address, so the place within it makes no
  * other stack.
  *

@@ -9,6 +9,12 @@ enum {
   MAX_REMEMBERED = 8,
 };
 
+#if defined(__aarch64__)
+enum { LINK = 30 };
+/* The bits of a return address without its signature. */
+static const uint64_t CODE_BITS = (UINT64_C(1) << 48) - 1;
+#endif
+
 enum rule {
   SAME,
   UNDEFINED,
@@ -370,7 +376,7 @@ bool st_eh_frame_apply(const struct st_memory* memory,
   caller.pc = is_last ? 0 : caller.values[row->return_register];
   caller.is_call = !row->is_signal_frame;
 #if defined(__aarch64__)
-  caller.pc &= (UINT64_C(1) << 48) - 1; /* Without its signature. */
+  caller.pc &= CODE_BITS;
 #endif
   bool is_stuck = cfa == sp && caller.pc == r->pc;
   if (cfa < sp || is_stuck)
@@ -380,6 +386,34 @@ bool st_eh_frame_apply(const struct st_memory* memory,
   *r = caller;
   return true;
 }
+
+#if defined(__aarch64__)
+
+bool st_eh_frame_leave_stub(const struct st_memory* memory,
+                            struct st_registers* r) {
+  (void)memory;
+  if (!st_register_read(r, LINK, &r->pc))
+    return false;
+  r->pc &= CODE_BITS;
+  r->known &= ~(UINT64_C(1) << LINK);
+  r->is_call = true;
+  return true;
+}
+
+#else
+
+bool st_eh_frame_leave_stub(const struct st_memory* memory,
+                            struct st_registers* r) {
+  uint64_t sp;
+  if (!st_register_read(r, ST_UNWIND_SP, &sp) ||
+      !read(memory, sp, &r->pc, sizeof r->pc))
+    return false;
+  r->values[ST_UNWIND_SP] = sp + sizeof r->pc;
+  r->is_call = true;
+  return true;
+}
+
+#endif
 
 bool st_eh_frame_find(const struct st_memory* memory, uint64_t header,
                       uint64_t pc, struct st_unwind_rules* rules) {

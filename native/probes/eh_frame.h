@@ -60,7 +60,13 @@ bool st_eh_frame_apply(const struct st_memory* memory,
                        const struct st_unwind_rules* rules,
                        struct st_registers* registers);
 
-/* Does both.
+/* Does the same for code without rules, which is taken for a stub: it has saved
+ * nothing.  Some linkers write no tables for the stubs of library calls, and the
+ * code of a system call may have none.  The result is a guess, to be checked. */
+bool st_eh_frame_leave_stub(const struct st_memory* memory,
+                            struct st_registers* registers);
+
+/* Finds and applies the rules.
  *
  * `header` is the address of the .eh_frame_hdr of the function's file.  Returns
  * false if the caller can't be found.  pc becomes 0 if there is none. */

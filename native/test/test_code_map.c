@@ -79,6 +79,35 @@ static void interrupted_call_may_be_at_its_first_instruction(void) {
   st_code_map_destroy(m);
 }
 
+/* At +400 code has no table.  Its return address is on top of the stack. */
+static void code_without_rules_is_taken_for_a_stub(void) {
+#if !defined(__aarch64__)
+  struct st_code_map* m = make_map();
+  struct st_c_call calls[8];
+  bool is_complete = false;
+  CHECK_EQ(walk(m, CODE + 400, calls, &is_complete), 3);
+  CHECK(is_complete);
+  CHECK_EQ(calls[0].function, CODE + 400);
+  CHECK_EQ(calls[1].function, CODE);
+  CHECK_EQ(st_code_map_unknown(m), 0);
+  st_code_map_destroy(m);
+#endif
+}
+
+static void stub_is_no_caller_and_has_a_caller_in_code(void) {
+  struct st_code_map* m = make_map();
+  struct st_c_call calls[8];
+  bool is_complete = true;
+  stack[0] = 0;
+  CHECK_EQ(walk(m, CODE + 400, calls, &is_complete), 1);
+  CHECK(!is_complete);
+  stack[0] = CODE + 400;
+  CHECK_EQ(walk(m, CODE + 7, calls, &is_complete), 2);
+  CHECK(!is_complete);
+  CHECK_EQ(st_code_map_unknown(m), 0);
+  st_code_map_destroy(m);
+}
+
 static void address_without_code_ends_the_walk_and_is_counted(void) {
   struct st_code_map* m = make_map();
   struct st_c_call calls[8];
@@ -96,6 +125,8 @@ int main(void) {
   RUN(calls_are_named_by_the_start_of_their_function);
   RUN(rules_are_made_once);
   RUN(interrupted_call_may_be_at_its_first_instruction);
+  RUN(code_without_rules_is_taken_for_a_stub);
+  RUN(stub_is_no_caller_and_has_a_caller_in_code);
   RUN(address_without_code_ends_the_walk_and_is_counted);
   return 0;
 }

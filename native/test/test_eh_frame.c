@@ -218,6 +218,22 @@ static void any_damaged_bit_is_survived(void) {
   damage(kStub, sizeof kStub);
 }
 
+static void stub_returns_to_its_caller(void) {
+  struct st_registers r = at(CODE);
+#if defined(__aarch64__)
+  CHECK(!st_eh_frame_leave_stub(&kMemory, &r));
+  r.known |= 1 << 30;
+  r.values[30] = 1000 | UINT64_C(5) << 48;
+  CHECK(st_eh_frame_leave_stub(&kMemory, &r));
+  CHECK(!(r.known >> 30 & 1));
+#else
+  CHECK(st_eh_frame_leave_stub(&kMemory, &r));
+  CHECK_EQ(r.values[ST_UNWIND_SP], STACK + 8);
+#endif
+  CHECK_EQ(r.pc, 1000);
+  CHECK(r.is_call);
+}
+
 static void stack_ends_where_nothing_is_known(void) {
   uint64_t pcs[ST_NATIVE_MAX_DEPTH];
   make_tables(kFrame, sizeof kFrame);
@@ -247,6 +263,7 @@ int main(void) {
   RUN(expression_that_fails_ends_the_search);
   RUN(damaged_tables_end_the_search);
   RUN(any_damaged_bit_is_survived);
+  RUN(stub_returns_to_its_caller);
   RUN(stack_ends_where_nothing_is_known);
   return 0;
 }
