@@ -9,10 +9,6 @@ else()
   set(versions ${Python_VERSION})
 endif()
 
-if(STRETTO_TLS_MODEL)
-  target_compile_options(st_core PRIVATE -ftls-model=${STRETTO_TLS_MODEL})
-endif()
-
 # Adds a library for one CPython.
 function(stretto_library target name version)
   if(STRETTO_HEADERS)
