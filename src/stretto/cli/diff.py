@@ -198,6 +198,12 @@ def _whole(changes: list[Change]) -> Change:
     return Change("", "all", before, after, 0, 0, 1, is_noise=None)
 
 
+def _without_noise(whole: Change, changes: list[Change]) -> Change:
+    """Return the change of all time without the changes that noise explains."""
+    noise = sum(change.after - change.before for change in changes if change.is_noise)
+    return whole._replace(after=whole.after - noise)
+
+
 def _failures(
     changes: list[Change], whole: Change, sides: tuple[_Side, _Side], given: argparse.Namespace
 ) -> list[str]:
@@ -206,8 +212,10 @@ def _failures(
     if limit is None:
         return []
     slower = [c for c in changes if c.share >= given.min_share and not c.is_noise]
+    if _without_noise(whole, changes).ratio > limit:
+        slower.insert(0, whole)
     causes: dict[str, list[str]] = {}
-    for change in (whole, *slower):
+    for change in slower:
         if change.ratio > limit:
             text = f"{change.name} {_ratio_text(change)}"
             causes.setdefault(_cause(change, changes, sides), []).append(text)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stretto.analysis.trace_summary import LOOPS, summarize
-from stretto.analysis.trace_tables import import_trace, is_empty, table_columns
+from stretto.analysis.trace_tables import damage, import_trace, is_empty, table_columns
 from stretto.base.printable import printable
 from stretto.cli.heap_tables import heaps_as_text, heaps_as_values
 from stretto.cli.object_tables import objects_as_text, objects_as_values
@@ -101,6 +101,8 @@ def _read(path: str) -> tuple[Contents, Summary]:
     found = summarize(importer)
     if not importer.has_packets():
         _count_rows(counter.contents, found, importer)
+    elif damage(importer):
+        _count_after_damage(counter.contents, found, importer)
     # What else is unread is among the facts.
     warn_of_damage("summary", path, is_empty(importer))
     return counter.contents, found
@@ -114,6 +116,15 @@ def _count_rows(contents: Contents, found: Summary, importer: _native.TraceImpor
         if not is_idle and upid is not None:
             contents.processes.add(pids[upid])
             contents.threads.add((pids[upid], tid))
+
+
+def _count_after_damage(
+    contents: Contents, found: Summary, importer: _native.TraceImporter
+) -> None:
+    """Count the rows, if these are more: the importer also reads what follows the damage."""
+    slices = sum(times.number for times in found.categories)
+    values = sum(1 for _ in table_columns(importer, "counter", "id"))
+    contents.events = max(contents.events, slices + values)
 
 
 def _trace_stats(found: Summary) -> TraceStats:
@@ -207,8 +218,17 @@ def _blocked(found: Summary) -> list[str]:
     return [f"event loop: blocked {times_text}, longest {time_text(longest.max)} in {where}"]
 
 
+def _losses(contents: Contents, found: Summary) -> list[str]:
+    """Return a line for each reason of missing data in the trace."""
+    streamed = bool(found.statistics.get("stretto_write_into_file"))
+    kept = _kept(contents, found)
+    lost = losses(contents, _trace_stats(found), kept, streamed=streamed)
+    return lost + found.not_followed
+
+
 def _facts(contents: Contents, found: Summary) -> str:
     streamed = bool(found.statistics.get("stretto_write_into_file"))
+    nothing = not _losses(contents, found) and not found.unread
     lines = [
         summary(
             contents,
@@ -220,6 +240,7 @@ def _facts(contents: Contents, found: Summary) -> str:
         f"  time: {found.seconds:.3f} s from the first to the last event",
         *(f"  {line}" for line in _blocked(found)),
         *(f"  unread: {line}" for line in _unread(found)),
+        *(["  lost: nothing, as far as the trace tells"] if nothing else []),
     ]
     return "\n".join(lines) + "\n"
 
@@ -311,8 +332,6 @@ def _objects(rows: list[Times], limit: int | None) -> list[dict[str, object]]:
 
 
 def _as_json(contents: Contents, found: Summary, limit: int | None) -> str:
-    streamed = bool(found.statistics.get("stretto_write_into_file"))
-    kept = _kept(contents, found)
     lanes = [
         {
             "process": t.category,
@@ -329,8 +348,7 @@ def _as_json(contents: Contents, found: Summary, limit: int | None) -> str:
         "processes": len(contents.processes),
         "threads": len(contents.threads),
         "seconds": found.seconds,
-        "losses": losses(contents, _trace_stats(found), kept, streamed=streamed)
-        + found.not_followed,
+        "losses": _losses(contents, found),
         "blocked": _blocked(found),
         "unread": _unread(found),
         "own_functions": _objects(found.own_functions, limit),

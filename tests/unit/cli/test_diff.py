@@ -128,6 +128,15 @@ def test_growth_beyond_the_limit_fails(
     assert ("handler +30.0%" in capsys.readouterr().err) == bool(status)
 
 
+def test_all_time_does_not_grow_by_noise(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = save(tmp_path / "a", [1000, 9000, 2000, 8000, 3000, 7000], other_ns=0)
+    after = save(tmp_path / "b", [2000, 12_000, 4000, 11_000, 5000, 9000], other_ns=0)
+    assert main(["diff", "--fail-above", "10%", before, after]) == 0
+    assert "(+29.5%)" in capsys.readouterr().out
+
+
 def calls(path: Path, parses: int, *, other_ns: int = 0) -> str:
     """Save a trace in which each of ten `handle` calls `parse`, and each of these `burn`."""
     events = []

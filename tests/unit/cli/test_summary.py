@@ -354,3 +354,23 @@ def test_full_buffer_of_a_program_is_reported(
 ) -> None:
     summarize(fuchsia(), tmp_path)
     assert "losses reported by programs with a full buffer: 1" in capsys.readouterr().out
+
+
+def test_events_after_damage_are_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "trace"
+    path.write_bytes(slices() + b"\x0a\x7f" + b"\xff" * 50 + slices() * 2)
+    assert main(["summary", str(path)]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("stretto: 18 events")  # Slices of three traces.
+    assert "unread" in shown
+    assert "lost: nothing" not in shown
+
+
+def test_summary_says_if_nothing_was_lost(
+    trace: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "trace").write_bytes(trace)
+    assert main(["summary", str(tmp_path / "trace")]) == 0
+    assert "\n  lost: nothing, as far as the trace tells\n" in capsys.readouterr().out

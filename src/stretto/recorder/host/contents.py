@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from stretto.base.errors import DecodeError
 from stretto.protos.trace import TrackDescriptor
 from stretto.recorder.host.packet_file import PacketFile
 
@@ -55,10 +56,14 @@ class Contents(PacketFile):
         self.log_texts += texts
         for descriptor in set(found) - self._seen:
             self._seen.add(descriptor)
-            self._add_descriptor(TrackDescriptor.decode(descriptor))
+            self._add_descriptor(descriptor)
         return parsed
 
-    def _add_descriptor(self, descriptor: TrackDescriptor) -> None:
+    def _add_descriptor(self, encoded: bytes) -> None:
+        try:
+            descriptor = TrackDescriptor.decode(encoded)
+        except DecodeError:
+            return  # The file is damaged here, as its readers say.
         if descriptor.process is not None:
             self.processes.add(descriptor.process.pid)
         if descriptor.thread is not None:

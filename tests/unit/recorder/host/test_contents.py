@@ -12,6 +12,7 @@ from stretto.protos.trace import (
     TrackDescriptor,
     TrackEvent,
 )
+from stretto.protozero import wire
 from stretto.recorder.host import packet_file as module
 from stretto.recorder.host.contents import Contents
 from stretto.service.output.packet_encoder import framed
@@ -35,6 +36,14 @@ def test_whole_packets_are_counted():
     assert contents.events == 4
     assert contents.processes == {7}
     assert contents.threads == {(7, 8)}
+
+
+def test_damaged_descriptor_is_passed_over():
+    contents = Contents()
+    damaged = framed(wire.bytes_field(60, b"\x0e"))
+    assert contents.add(damaged + THREAD + EVENT) == len(damaged + THREAD + EVENT)
+    assert contents.threads == {(7, 8)}
+    assert contents.events == 1
 
 
 @pytest.mark.parametrize(("inflate", "events"), [(True, 3), (False, 1)])
