@@ -89,8 +89,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("few_versions")
 
 
-def pytest_collection_finish() -> None:
-    """Excludes the test objects from garbage collections, because many tests call gc.collect()."""
+@pytest.fixture(scope="module", autouse=True)
+def frozen() -> None:
+    """Excludes what is alive between files from garbage collections: many tests collect garbage."""
     gc.collect()
     gc.freeze()
 
