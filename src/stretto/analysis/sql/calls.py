@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from stretto.analysis.sql.errors import QueryError, refused, wrong_count
+from stretto.analysis.sql.errors import QueryError, refused, refused_function, wrong_count
 from stretto.analysis.sql.formats import Conversion, translate_format
 from stretto.analysis.sql.operators import converted, text
 from stretto.analysis.sql.trees import call, call_name, has_aggregate
@@ -77,21 +77,21 @@ def rewrite_call(node: exp.Expr, catalog: Catalog) -> exp.Expr:
         QueryError: The function is not available, or its arguments are wrong.
     """
     if isinstance(node, exp.Column) and node.name.lower() in ("rowid", "_rowid_", "oid"):
-        raise refused("the column rowid (instead of id)")
+        raise refused("the column rowid (instead of id)", node.name)
     if isinstance(node, exp.JSONExtract | exp.JSONExtractScalar):
-        raise refused("the function json_extract")
+        raise refused_function("json_extract")
     if isinstance(node, exp.CurrentDate | exp.CurrentTime | exp.CurrentTimestamp):
-        raise refused(f"the function {node.sql_name().lower()}")
+        raise refused_function(node.sql_name().lower())
     if isinstance(node, exp.Cast | exp.Case | exp.If) or not isinstance(node, exp.Func):
         return node
     name = call_name(node) or node.sql_name().lower()
     if name in _ABSENT:
-        raise QueryError(f"the function {name} is not available")
+        raise QueryError(f"the function {name} is not available", name)
     if name in _REFUSED or name in _JSON:
-        raise refused(f"the function {name}")
+        raise refused_function(name)
     arguments = list(node.iter_expressions()) if not call_name(node) else node.expressions
     if len(arguments) != _COUNTS.get(name, len(arguments)):
-        raise QueryError(wrong_count(name, _COUNTS[name], len(arguments)))
+        raise wrong_count(name, _COUNTS[name], len(arguments))
     if name == "extract_arg":
         return _extract_arg(arguments, catalog)
     if name in _RENAMED:
@@ -112,7 +112,7 @@ def _first(_: exp.Expr, arguments: list[exp.Expr]) -> exp.Expr:
 
 def _total(node: exp.Expr, arguments: list[exp.Expr]) -> exp.Expr:
     if isinstance(node.parent, exp.Window | exp.Filter):
-        raise refused("total with OVER or FILTER")
+        raise refused("total with OVER or FILTER", "total")
     summed = exp.Cast(this=exp.Sum(this=arguments[0].copy()), to=exp.DataType.build("double"))
     # A call, so that the types of operators, which have been rewritten, stay as they are.
     return call("coalesce", summed, exp.Literal.number("0e0"))
@@ -170,7 +170,7 @@ def _group_concat(node: exp.Expr, arguments: list[exp.Expr]) -> exp.Expr:
 def _regexp_extract(_: exp.Expr, arguments: list[exp.Expr]) -> exp.Expr:
     value, pattern = arguments[0], arguments[1]
     if not pattern.is_string:
-        raise refused("regexp_extract with a pattern that is no text in quotes")
+        raise refused("regexp_extract with a pattern that is no text in quotes", "regexp_extract")
     try:
         groups = re.compile(pattern.name).groups
     except re.error as error:
@@ -190,13 +190,15 @@ def _printf(_: exp.Expr, arguments: list[exp.Expr]) -> exp.Expr:
         return exp.null()
     template, *values = arguments
     if not template.is_string:
-        raise refused("printf with a format that is no text in quotes")
+        raise refused("printf with a format that is no text in quotes", "printf")
     translated = translate_format(template.name)
     if isinstance(translated, str):
-        raise refused(f"printf with {translated}")
+        raise refused(f"printf with {translated}", "printf")
     form, casts = translated
     if len(casts) != len(values):
-        raise refused(f"printf with {len(values)} values where its format has {len(casts)}")
+        raise refused(
+            f"printf with {len(values)} values where its format has {len(casts)}", "printf"
+        )
     converted = [_formatted(*part) for part in zip(values, casts, strict=True)]
     return call("printf", exp.Literal.string(form), *converted)
 
@@ -242,7 +244,7 @@ def _flame_graph(node: exp.Expr, arguments: list[exp.Expr]) -> exp.Expr:
 
 def _last_non_null(node: exp.Expr, arguments: list[exp.Expr]) -> exp.Expr:
     if not isinstance(node.parent, exp.Window | exp.Filter):
-        raise refused("last_non_null without OVER")
+        raise refused("last_non_null without OVER", "last_non_null")
     return exp.IgnoreNulls(this=exp.LastValue(this=arguments[0].copy()))
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stretto.analysis.sql.errors import QueryError, UnknownNameError, located
 from stretto.analysis.sql.result_names import result_names
-from stretto.analysis.sql.tokens import split
+from stretto.analysis.sql.tokens import split, tokenize
 from stretto.base.nearest_name import nearest
 
 if TYPE_CHECKING:
@@ -136,3 +136,13 @@ def check_index(indexed: Sequence[str], columns: Collection[str]) -> None:
     for column in indexed:
         if column.lower() not in known:
             raise UnknownNameError("column", column)
+
+
+def check_variables(function: str, parameters: Sequence[str], body: str) -> None:
+    """Raise a QueryError if a function's query has a variable that is no argument of it.
+
+    The trace processor says so of table functions; in others, such a variable is NULL.
+    """
+    for token in tokenize(body):
+        if token.kind == "variable" and token.text[1:].lower() not in parameters:
+            raise QueryError(f"{token.text} is no argument of {function}", token.text)

@@ -8,7 +8,15 @@ from stretto.base.errors import StrettoError
 
 
 class QueryError(StrettoError):
-    """An SQL statement is wrong, or can't be executed."""
+    """An SQL statement is wrong, or can't be executed.
+
+    Attributes:
+        word: A word of the statement at which it is wrong; empty if that is not known.
+    """
+
+    def __init__(self, message: str, word: str = "") -> None:
+        super().__init__(message)
+        self.word = word
 
 
 class UnknownNameError(QueryError):
@@ -56,14 +64,25 @@ SQLITE = "use the engine sqlite (--engine sqlite), which has SQLite's own meanin
 """The advice of errors of the DuckDB engine alone."""
 
 
-def refused(what: str) -> QueryError:
-    """Return the error of something that only the SQLite engine has."""
-    return QueryError(f"{what} is not available with DuckDB: {SQLITE}")
+def refused(what: str, word: str = "") -> QueryError:
+    """Return the error of something that only the SQLite engine has.
+
+    Args:
+        what: What it is.
+        word: The word of the statement that asks for it.
+    """
+    return QueryError(f"{what} is not available with DuckDB: {SQLITE}", word)
 
 
-def wrong_count(function: str, expected: int, given: int) -> str:
-    """Return what is wrong with a call with too many or too few arguments."""
-    return f"{function} has {expected} argument{'s' * (expected != 1)}, not {given}"
+def refused_function(name: str) -> QueryError:
+    """Return the error of a function that only the SQLite engine has."""
+    return refused(f"the function {name}", name)
+
+
+def wrong_count(function: str, expected: int, given: int) -> QueryError:
+    """Return the error of a call with too many or too few arguments."""
+    plural = "s" * (expected != 1)
+    return QueryError(f"{function} has {expected} argument{plural}, not {given}", function)
 
 
 def several_columns(function: str, columns: int) -> str:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from stretto.analysis.sql.tokens import Token
 
 _QUOTES = "\"'`[]"
-_NEAR = re.compile(r'near "([^"]+)"')
+_NEAR = re.compile(r'near "([^"]+)"|wrong number of arguments to function (\w+)')
 _CLASS = re.compile(r"^(?:[A-Z][\w-]* )+Error: ")
 """What DuckDB puts first: `Binder Error: `."""
 _MARKED = re.compile(r"^(LINE \d+: .*)\n( *)\^", re.MULTILINE)
@@ -77,6 +77,22 @@ def explained(failure: Failure, names: Names) -> QueryError:
     return located(problem, failure.text, tokens[at].start if at else failure.statement.start)
 
 
+def in_text(error: QueryError, statement: Statement, text: str) -> QueryError:
+    """Return an error with a position in the user's text.
+
+    Args:
+        error: The error. If it has a position, it is returned.
+        statement: The statement that has failed: its position is shown if that of the error's word
+            isn't known.
+        text: The user's text, of which the statement is a part.
+    """
+    if str(error).startswith("line "):
+        return error
+    tokens = tokens_of(statement, text)
+    places = _places(tokens, error.word)
+    return located(str(error), text, tokens[places[0]].start if places else statement.start)
+
+
 def _place(failure: Failure, shown: str, *, search: bool) -> tuple[list[Token], int]:
     """Return the tokens around a name, and its index; 0 if it is not there.
 
@@ -87,7 +103,8 @@ def _place(failure: Failure, shown: str, *, search: bool) -> tuple[list[Token], 
     """
     start = failure.statement.start
     own = tokens_of(failure.statement, failure.text)
-    for tokens in (own, [token for token in tokenize(failure.text) if token.start >= start]):
+    everywhere = tokenize(failure.text)  # Such as in the function that is called.
+    for tokens in (own, [token for token in everywhere if token.start >= start], everywhere):
         places = _places(tokens, shown)
         if places:
             found = culprit(tokens, places, failure.again) if search and places[1:] else None
@@ -160,7 +177,7 @@ _OPERATORS = {
 def _complained_word(message: str) -> str:
     """Return the word at which the message complains, or an empty text."""
     if near := _NEAR.search(message):
-        return near[1]
+        return near[1] or near[2]
     marked = _MARKED.search(message)
     word = re.match(r"\w+|'[^']*'|[-+*/%<>=|&~]+", marked[1][len(marked[2]) :]) if marked else None
     return word[0] if word else ""

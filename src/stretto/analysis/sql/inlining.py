@@ -60,7 +60,7 @@ def inline_functions(
 def _arguments(called: exp.Anonymous, parameters: tuple[str, ...]) -> Arguments:
     arguments = called.expressions
     if len(arguments) != len(parameters):
-        raise QueryError(wrong_count(call_name(called), len(parameters), len(arguments)))
+        raise wrong_count(call_name(called), len(parameters), len(arguments))
     return dict(zip(parameters, arguments, strict=True))
 
 

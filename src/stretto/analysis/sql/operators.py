@@ -193,7 +193,7 @@ def _concat(node: exp.Expr) -> exp.Expr:
 
 def _like(node: exp.Expr) -> exp.Expr:
     if isinstance(node.parent, exp.Escape):
-        raise refused("LIKE with ESCAPE")
+        raise refused("LIKE with ESCAPE", "escape")
     found = call("_like", text(node.this), text(node.expression))
     # From version 30.20 on, sqlglot has NOT LIKE as one node.
     return exp.Paren(this=exp.Not(this=found)) if node.args.get("negate") else found

@@ -10,9 +10,14 @@ from typing import TYPE_CHECKING, Any
 from stretto.analysis.sql import inspection
 from stretto.analysis.sql.advice import FUNCTIONS, Names
 from stretto.analysis.sql.catalog import Catalog, Function
-from stretto.analysis.sql.declarations import check_columns, check_index, check_returned
+from stretto.analysis.sql.declarations import (
+    check_columns,
+    check_index,
+    check_returned,
+    check_variables,
+)
 from stretto.analysis.sql.errors import TOO_DEEP, QueryError, UnknownNameError, located
-from stretto.analysis.sql.explanation import Failure, explained
+from stretto.analysis.sql.explanation import Failure, explained, in_text
 from stretto.analysis.sql.library import Library
 from stretto.analysis.sql.macros import Macro, expand
 from stretto.analysis.sql.names import unknown_column
@@ -89,7 +94,7 @@ class Session:
             except RecursionError as error:
                 raise located(TOO_DEEP, text, statement.start) from error
             except QueryError as error:
-                raise _in_text(error, statement, text) from error
+                raise in_text(error, statement, text) from error
         if not found:
             raise QueryError("there is no statement")
         return relation
@@ -234,6 +239,7 @@ class Session:
         if self.catalog.has_function(statement.name) and not statement.replaces:
             raise QueryError(f"there is a function {statement.name} already: use create or replace")
         body = expand(statement.text, self.catalog.macros)
+        check_variables(statement.name, statement.parameters, body)
         if statement.kind == "table function":
             check_returned(statement.name, statement.columns, body)
         self._recursive.remove(statement.name)
@@ -252,10 +258,3 @@ class Session:
     def add_modules(self, texts: Mapping[str, str]) -> None:
         """Add modules, given as SQL by name; they replace modules of the same names."""
         self._library.add(texts)
-
-
-def _in_text(error: QueryError, statement: Statement, text: str) -> QueryError:
-    """Return the error; if it shows no position, with the position of its statement."""
-    if str(error).startswith("line "):
-        return error
-    return located(str(error), text, statement.start)

@@ -12,7 +12,12 @@ from stretto.analysis import raw_tables
 from stretto.analysis.query_result import RowsResult
 from stretto.analysis.sql import inspection
 from stretto.analysis.sql.advice import FUNCTIONS, Names
-from stretto.analysis.sql.declarations import check_columns, check_index, check_returned
+from stretto.analysis.sql.declarations import (
+    check_columns,
+    check_index,
+    check_returned,
+    check_variables,
+)
 from stretto.analysis.sql.errors import (
     SEVERAL_ROWS,
     TOO_DEEP,
@@ -21,7 +26,7 @@ from stretto.analysis.sql.errors import (
     located,
     several_columns,
 )
-from stretto.analysis.sql.explanation import Failure, explained
+from stretto.analysis.sql.explanation import Failure, explained, in_text
 from stretto.analysis.sql.library import Library
 from stretto.analysis.sql.macros import Macro, expand
 from stretto.analysis.sql.span_join import span_join
@@ -110,9 +115,7 @@ class SqliteEngine:
             except RecursionError as error:
                 raise located(TOO_DEEP, sql, statement.start) from error
             except QueryError as error:
-                if str(error).startswith("line "):
-                    raise
-                raise located(str(error), sql, statement.start) from error
+                raise in_text(error, statement, sql) from error
         if result is None:
             raise QueryError("there is no statement")
         return result
@@ -159,6 +162,7 @@ class SqliteEngine:
         elif kind == "table function":
             self._check_new(statement, self._functions)
             function = statement._replace(text=expand(statement.text, self._macros))
+            check_variables(statement.name, statement.parameters, function.text)
             check_recursion(function, self._functions)
             check_returned(statement.name, statement.columns, function.text)
             self._functions[statement.name.lower()] = function
@@ -264,6 +268,7 @@ class SqliteEngine:
     def _create_function(self, statement: Statement) -> None:
         self._check_new(statement, self._scalars)
         body, names = self._expanded(statement.text), statement.parameters
+        check_variables(statement.name, names, body)
         # The names of parameters are in lower case; SQLite distinguishes the case.
         body = re.sub(r"\$\w+", lambda found: found[0].lower(), body)
 

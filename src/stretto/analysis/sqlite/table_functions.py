@@ -139,7 +139,7 @@ def _replaced(
         query = _body(functions[call.name], call.arguments)
         return f"{text[: tokens[call.start].start]}({query}) as {call.alias}{text[end:]}"
     if len(call.arguments) != 1:
-        raise QueryError(wrong_count(call.name, 1, len(call.arguments)))
+        raise wrong_count(call.name, 1, len(call.arguments))
     table = ID_FUNCTIONS[call.name]
     condition = f"id in (select value from json_each(_{call.name}({call.arguments[0]})))"
     if not is_joined or before is None:
@@ -172,7 +172,7 @@ def _end_of_condition(text: str, tokens: Sequence[Token], start: int) -> int:
 
 def _body(function: Statement, arguments: list[str]) -> str:
     if len(arguments) != len(function.parameters):
-        raise QueryError(wrong_count(function.name, len(function.parameters), len(arguments)))
+        raise wrong_count(function.name, len(function.parameters), len(arguments))
     given = {
         name: f"({argument})" for name, argument in zip(function.parameters, arguments, strict=True)
     }
