@@ -211,6 +211,18 @@ create table b as select 5 as ts, 10 as dur, 7 as v, 1 as p union all select 18,
 create view c as select ts, dur, v from b where p = 1;
 """
 
+UNFINISHED = """
+create perfetto table a as select 1 as ts, 10 as dur, 'x' as name, 1 as p union all
+    select 11, -1, 'y', 1 union all select 3, -1, 'z', 2 union all select 9, 5, 'u', 2 union all
+    select 0, 10, 'n', null union all select 30, -1, 'm', null;
+create perfetto table b as select 0 as ts, 5 as dur, 7 as v, 1 as p union all
+    select 8, 7, 8, 1 union all select 20, -1, 9, 1 union all select 2, 8, 10, 2 union all
+    select 12, -1, 11, 2 union all select 3, 9, 12, 4 union all select 0, 5, 13, null;
+create perfetto table c as select 2 as ts, 3 as dur, 1 as w union all select 10, -1, 2;
+create perfetto table d as select 1 as ts, 5 as dur, 3 as k union all select 8, 4, 4;
+"""
+"""Spans that are not finished, or have no partition."""
+
 
 @pytest.fixture(scope="module")
 def trace() -> bytes:
@@ -315,6 +327,24 @@ def test_span_join_without_partitions_has_the_rows_of_the_reference(
 ) -> None:
     views = f"{SPANS} create view d as select ts, dur, name as n, 5 as p from a where p = 1;"
     sql = f"{views} create virtual table s using {kind}(d, c); select * from s"
+    assert_same(trace, sql, engine)
+
+
+@pytest.mark.parametrize("kind", ["span_join", "span_left_join", "span_outer_join"])
+@pytest.mark.parametrize(
+    "tables",
+    [
+        "a partitioned p, b partitioned p",
+        "b partitioned p, a partitioned p",
+        "a partitioned p, c",
+        "c, b partitioned p",
+        "c, d",
+    ],
+)
+def test_unfinished_spans_and_null_partitions_are_joined_as_in_the_reference(
+    trace: bytes, kind: str, tables: str, engine: str
+) -> None:
+    sql = f"{UNFINISHED} create virtual table s using {kind}({tables}); select * from s"
     assert_same(trace, sql, engine)
 
 

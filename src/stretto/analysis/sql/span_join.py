@@ -2,13 +2,15 @@
 
 The times at which a row of either side begins or ends cut the time of a partition into pieces. Each
 piece has at most one row of each side, because rows of one side don't overlap. An instant (no
-duration) is a piece of its own.
+duration) is a piece of its own, and so is an unfinished row (dur -1), at the time where it begins:
+its piece is unfinished, too.
 
     a     [---x---)    [-y-)
     b         [----7----)
     both      [-x,7)   [y7)
 
-A side without a partition is repeated for each partition of the other side.
+A side without a partition is repeated for each partition of the other side. Rows whose partition is
+NULL are left out.
 """
 
 from __future__ import annotations
@@ -96,13 +98,18 @@ def _side(kind: str, tokens: list[Token], columns_of: Callable[[str], list[str]]
 
 
 def _rows(side: Side) -> str:
-    """Return the query of a side's rows: number _n, partition _p, start _s, end _e, columns."""
+    """Return the query of a side's rows.
+
+    Its columns: number _n, partition _p, start _s, end _e, whether it is unfinished _u, the others.
+    """
     dur = "dur" if side.has_dur else "0"
     partition = f'"{side.partition}"' if side.partition else "null"
     columns = "".join(f', "{name}"' for name in side.columns)
+    known = f" and {partition} is not null" if side.partition else ""
     return (
         f"select row_number() over (order by {partition}, ts) as _n, {partition} as _p, "
-        f"ts as _s, ts + greatest({dur}, 0) as _e{columns} from {side.table} where ts is not null"
+        f"ts as _s, ts + greatest({dur}, 0) as _e, {dur} < 0 as _u{columns} from {side.table} "
+        f"where ts is not null{known}"
     )
 
 
@@ -116,7 +123,7 @@ def _query(kind: str, left: Side, right: Side) -> str:
     spread = [
         f"{name}_rows as (select "
         + (
-            f"r._n, k._p, r._s, r._e{_listed('r', side)} from {name}_all r, keys k)"
+            f"r._n, k._p, r._s, r._e, r._u{_listed('r', side)} from {name}_all r, keys k)"
             if partition and not side.partition
             else f"* from {name}_all)"
         )
@@ -132,7 +139,9 @@ def _query(kind: str, left: Side, right: Side) -> str:
         for name, side in (("a", left), ("b", right))
         for column in side.columns
     ]
-    output = ["pieces._s as ts", "pieces._e - pieces._s as dur"]
+    unfinished = "pieces._s = pieces._e and (a._u or b._u)"
+    dur = f"case when {unfinished} then -1 else pieces._e - pieces._s end as dur"
+    output = ["pieces._s as ts", dur]
     output += [f'pieces._p as "{partition}"'] if partition else []
     return f"""
 with a_all as ({_rows(left)}), b_all as ({_rows(right)}),
@@ -153,5 +162,5 @@ left join b_rows b on b._p is not distinct from pieces._p
     and (b._e > pieces._s or b._s = pieces._s and b._e = pieces._e)
 where pieces._e is not null and ({_KEPT[kind].replace("._n", "._n is not null")})
     and (pieces._s < pieces._e or a._s = a._e or b._s = b._e)
-order by pieces._p, pieces._s
+order by pieces._p, pieces._s, pieces._e
 """

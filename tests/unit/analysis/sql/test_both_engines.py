@@ -85,6 +85,15 @@ def test_mistake_is_an_error(processor: TraceProcessor, sql: str, problem: str) 
         ("select id from slice where (id, depth) in (values (1, 1), (2, 1))", [(1,)]),
         ("select id from slice where id in (values (1), (2)) order by id", [(1,), (2,)]),
         ("create perfetto view v as select 1 as a, 2 as a; select * from v", [(1, 2)]),
+        (
+            (
+                "create table a as select 1 as ts, -1 as dur, 1 as p, 5 as x union all select 1, "
+                "9, null, 6; create table b as select 0 as ts, 7 as dur, 1 as p, 8 as y union all "
+                "select 1, 9, null, 9; create virtual table j using "
+                "span_left_join(a partitioned p, b partitioned p); select * from j"
+            ),
+            [(1, -1, 1, 5, 8)],
+        ),
     ],
 )
 def test_values_are_equal(
