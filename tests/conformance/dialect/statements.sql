@@ -568,6 +568,34 @@ select id from slice where cast(id as text) = '0'
 
 select s.id from slice s join args a on s.name = a.int_value
 
+select case depth when '0' then 'root' else 'child' end, count(*) from slice group by 1
+
+select sum(depth = '0'), sum(depth < '1'), sum(depth is '1'), sum('1' = depth), sum(dur in ('5', '10')) from slice
+
+select id from slice where id not in ('1', '2') and depth is '0'
+
+select id from slice where depth = '0' or depth = ' 1.0'
+
+select count(*) from slice where depth = '0'
+
+select count(*) filter (where depth = '0') from slice
+
+select s.id from slice s left join thread_track t on s.track_id = t.id and t.id is '1'
+
+create perfetto table p as select 1 as x, 1.5 as r; select x = '1', x = '1.0', r = '1.5', x in ('1', '2'), x = 'a' from p
+
+create table p as select 1 as x; select x = '1', x in ('1', '2') from p
+
+select case cast(id as text) when 1 then 'a' else 'b' end, cast(id as int) = '1' from slice
+
+select max(parent_id), id from slice where depth = 0
+
+select min(parent_id), id from slice where depth = 0
+
+select depth, max(parent_id), max(thread_dur), name, id from slice group by depth
+
+select percentile(dur, 101) from slice
+
 select id from slice order by rowid limit 1
 
 select rowid, id from slice limit 2

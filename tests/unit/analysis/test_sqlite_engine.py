@@ -71,6 +71,12 @@ select a from ones()
     [
         ("select median(name) from slice", "the values of median must be numbers"),
         ("select percentile(name, 50) from slice", "the values of percentile must be numbers"),
+        ("select percentile(id, id) from slice", "percentile must be the same for all rows"),
+        ("select median(id * 1e999) from slice", "the values of median must not be infinite"),
+        ("select percentile(id, null) from slice", "percentile must be a number from 0 to 100"),
+        ("select 1, _rowid_ from slice", "line 1, column 11: there is no column _rowid_"),
+        ("select oid from thread", "line 1, column 8: there is no column oid"),
+        ("create perfetto table t as select 1 as a; select rowid from t", "no column rowid"),
         ("select regexp_extract('a', '(')", "regexp_extract can't take these arguments: missing )"),
     ],
 )
@@ -98,6 +104,7 @@ def test_error_of_a_function_says_what_is_wrong(
         ("select slice_is_ancestor(0, 2), slice_is_ancestor(2, 0)", [(1, 0)]),
         ("select trace_end() - trace_start() = trace_dur()", [(1,)]),
         ("select percentile(id, 50), median(id) from slice", [(1.0, 1.0)]),
+        ("create table t(x int); insert into t values (7); select rowid, x from t", [(1, 7)]),
         ("select value_at_max_ts(ts, name) from slice", [("leaf",)]),
         ("select 'ab12' regexp '[0-9]', regexp_extract('ab12', '[0-9]+')", [(1, "12")]),
         ("create perfetto table t as select 1 as a; select a from t", [(1,)]),

@@ -1,7 +1,9 @@
 """Bare columns: columns of a select with aggregates that are in no aggregate and not grouped by.
 
 SQLite takes their values from one row of the group: that of the `min` or `max`, of the last one if
-there are several; without any, the first row. Other aggregates don't matter.
+there are several; without any, the first row. Other aggregates don't matter. If all values of the
+`min` or `max` are NULL, it is the last row; but the trace processor reads a table backwards for a
+`max` that is alone, so there it is the first one.
 """
 
 from __future__ import annotations
@@ -21,9 +23,17 @@ def wrap_bare_columns(select: exp.Select) -> None:
     # SQLite computes an aggregate once, at its first place.
     deciding = {node.sql(): node for node in found if isinstance(node, exp.Min | exp.Max)}
     chosen = [*deciding.values()][-1] if deciding else None
+    alone = group is None and len(found) == 1 and _reads_one_table(select)
     for part in [*_projections(select, keys), *_others(select)]:
         for column in list(_bare(part, keys)):
-            column.replace(_wrapped(column, chosen))
+            column.replace(_wrapped(column, chosen, alone))
+
+
+def _reads_one_table(select: exp.Select) -> bool:
+    tables = select.args.get("from_")
+    return (
+        tables is not None and isinstance(tables.this, exp.Table) and not select.args.get("joins")
+    )
 
 
 def _projections(select: exp.Select, keys: list[exp.Expr]) -> list[exp.Expr]:
@@ -117,12 +127,19 @@ def _bare(node: exp.Expr, keys: list[exp.Expr]) -> list[exp.Expr]:
     return [column for part in parts for column in _bare(part, keys)]
 
 
-def _wrapped(column: exp.Expr, chosen: exp.Expr | None) -> exp.Expr:
-    if chosen is None:
-        wrapped = call("first", column.copy())
-    else:
-        name = "arg_max_null" if isinstance(chosen, exp.Max) else "arg_min_null"
-        wrapped = call(name, column.copy(), chosen.this.copy())
+def _wrapped(column: exp.Expr, chosen: exp.Expr | None, alone: bool) -> exp.Expr:
+    wrapped = call("first", column.copy()) if chosen is None else _beside(column, chosen, alone)
     if isinstance(column.parent, exp.Select):  # The result keeps the name of the column.
         return exp.alias_(wrapped, column.name, quoted=True)
     return wrapped
+
+
+def _beside(column: exp.Expr, chosen: exp.Expr, alone: bool) -> exp.Expr:
+    """Return the value of a column in the row of a `min` or `max`."""
+    is_max = isinstance(chosen, exp.Max)
+    name = "arg_max_null" if is_max else "arg_min_null"
+    wrapped = call(name, column.copy(), chosen.this.copy())
+    is_first = alone and is_max and isinstance(chosen.this, exp.Column)
+    otherwise = call("first" if is_first else "last", column.copy())
+    nothing = exp.Is(this=chosen.copy(), expression=exp.null())
+    return call("if", nothing, otherwise, wrapped)

@@ -120,8 +120,8 @@ def _total(node: exp.Expr, arguments: list[exp.Expr]) -> exp.Expr:
 
 def _percentile(_: exp.Expr, arguments: list[exp.Expr]) -> exp.Expr:
     value, percent = arguments
-    if not percent.is_number:
-        raise QueryError("the second argument of percentile must be a number")
+    if not isinstance(percent, exp.Literal) or percent.is_string or float(percent.this) > 100:
+        raise QueryError("the second argument of percentile must be a number from 0 to 100")
     fraction = exp.Literal.number(repr(float(percent.this) / 100) + "e0")
     return call("quantile_cont", value.copy(), fraction)
 

@@ -36,12 +36,14 @@ class Catalog:
         self.functions: dict[str, Function] = {}
         self.recursive: set[str] = set()
         self.macros: dict[str, Macro] = {}
+        self.untyped: set[str] = set()
+        """The user's views, and tables of `create table`, in lower case."""
 
     def on(self, connection: Any) -> Catalog:
         """Return the same names, for statements on another connection to the database."""
         catalog = Catalog(connection, self._error)
         catalog.functions, catalog.macros = self.functions, self.macros
-        catalog.recursive = self.recursive
+        catalog.recursive, catalog.untyped = self.recursive, self.untyped
         return catalog
 
     def has_function(self, name: str) -> bool:
@@ -55,6 +57,10 @@ class Catalog:
             "escape '\\'"
         ).fetchall()
         return [name for (name,) in rows]
+
+    def has_types(self, name: str) -> bool:
+        """Return whether a name is that of the trace's tables, or of `create perfetto table`."""
+        return name.lower() not in self.untyped and name.lower() in map(str.lower, self.tables())
 
     def is_view(self, name: str) -> bool:
         """Return whether there is a view of this name."""

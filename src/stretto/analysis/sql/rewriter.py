@@ -16,6 +16,7 @@ from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.dialects.sqlite import SQLite
 from sqlglot.errors import ParseError, TokenError
 
+from stretto.analysis.sql.affinity import convert_texts
 from stretto.analysis.sql.bare_columns import wrap_bare_columns
 from stretto.analysis.sql.calls import OWN_FUNCTIONS, rewrite_call
 from stretto.analysis.sql.errors import refused
@@ -114,6 +115,8 @@ def rewrite(
     tree = parse_call(text)
     check_names(tree, catalog)
     _check_types(tree)
+    if isinstance(tree, exp.Create) and (created := tree.find(exp.Table)) is not None:
+        catalog.untyped.add(created.name.lower())
     tree = as_select(tree)
     name_results(tree, text)
     tree = inline_functions(tree, catalog, parse_call)
@@ -122,6 +125,7 @@ def rewrite(
     name_values(tree)
     complete_joins(tree)
     unknown_quoted_names(tree, catalog)
+    convert_texts(tree, catalog)
     for select in list(tree.find_all(exp.Select)):
         wrap_bare_columns(select)
     for node in reversed(list(tree.walk())):  # Children come before their parents.

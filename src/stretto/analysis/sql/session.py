@@ -229,6 +229,9 @@ class Session:
         found = self._connection.sql(sql).columns
         check_columns(statement.name, statement.kind, statement.columns, found)
         self._connection.execute(f'create {replace}{statement.kind} "{statement.name}" as {sql}')
+        self.catalog.untyped.discard(statement.name.lower())
+        if statement.kind == "view":
+            self.catalog.untyped.add(statement.name.lower())
 
     def _create_macro(self, statement: Statement) -> None:
         if statement.name in self.catalog.macros and not statement.replaces:

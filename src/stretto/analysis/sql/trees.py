@@ -10,7 +10,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 AGGREGATES = frozenset(
-    "total percentile quantile_cont value_at_max_ts arg_max arg_max_null arg_min_null first".split()
+    "total percentile quantile_cont value_at_max_ts arg_max arg_max_null arg_min_null first "
+    "last".split()
 )
 """Aggregate functions that sqlglot doesn't know."""
 

@@ -35,6 +35,7 @@ from stretto.analysis.sql.syntax import check_syntax
 from stretto.analysis.sql.tokens import tokenize
 from stretto.analysis.sql_views import TABLES
 from stretto.analysis.sqlite.functions import TraceFunctions, add_functions
+from stretto.analysis.sqlite.row_ids import RowIds, without_row_id
 from stretto.analysis.sqlite.table_functions import check_recursion, replace_table_functions
 from stretto.analysis.sqlite.version import with_version
 from stretto.analysis.sqlite.views import views
@@ -78,10 +79,13 @@ class SqliteEngine:
         self._connection = sqlite3.connect(
             ":memory:", isolation_level=None, check_same_thread=False
         )
+        self._row_ids = RowIds()
+        self._connection.set_authorizer(self._row_ids.authorize)
         self._connection.executescript(views())
         for name, statement in absent.items():
             if name not in self._tables:
                 self._connection.execute(statement)
+                self._row_ids.hide(name)
         self._failed = ""
         """What is wrong, as a function told: SQLite drops the text of errors in functions."""
         add_functions(self._connection, self._fail)
@@ -109,7 +113,7 @@ class SqliteEngine:
                 self._failed = ""
                 result = self._execute(statement)
             except (sqlite3.Error, UnknownNameError) as error:
-                said = self._said(error)
+                said = self._said(error, statement.text)
                 failure = Failure(said, statement, sql, partial(self._again, statement))
                 raise with_version(explained(failure, self._names_of(sql))) from error
             except RecursionError as error:
@@ -125,7 +129,7 @@ class SqliteEngine:
         try:
             self._execute(statement._replace(text=sql))
         except (sqlite3.Error, UnknownNameError) as error:
-            return self._said(error)
+            return self._said(error, sql)
         except (QueryError, RecursionError):
             pass
         return ""
@@ -133,9 +137,10 @@ class SqliteEngine:
     def _fail(self, problem: str) -> None:
         self._failed = problem
 
-    def _said(self, error: Exception) -> str:
+    def _said(self, error: Exception, sql: str) -> str:
         """Return what SQLite says of an error; of one in the user's function what that says."""
-        return self._failed if _IN_FUNCTION.search(str(error)) and self._failed else str(error)
+        in_function = self._failed and _IN_FUNCTION.search(str(error))
+        return self._failed if in_function else without_row_id(str(error), sql)
 
     def add_modules(self, texts: Mapping[str, str]) -> None:
         """Add modules, given as SQL by name; they replace modules of the same names."""
@@ -174,6 +179,7 @@ class SqliteEngine:
             query = span_join(expand(statement.text, self._macros), self._columns_of)
             created = "table" if kind == "span join" else "table if not exists"
             self._run(f'create {created} "{statement.name}" as {query}')
+            self._row_ids.hide(statement.name)
         elif kind == "sql":
             return self._run(self._expanded(statement.text))
         else:
@@ -221,6 +227,7 @@ class SqliteEngine:
         columns, rows = importer.rows(table)
         listed = ", ".join(f'"{column}"' for column in columns)
         self._connection.execute(f'create table "{name}" ({listed})')
+        self._row_ids.hide(name)
         marks = ", ".join("?" * len(columns))
         self._connection.executemany(f'insert into "{name}" values ({marks})', rows)
 
@@ -231,6 +238,7 @@ class SqliteEngine:
             self._insert(importer, table, "_imported")
             query = raw_tables.table_query(table, "_imported", first_set)
             self._connection.execute(f"create table {table} as {query}")
+            self._row_ids.hide(table)
             self._connection.execute("drop table _imported")
         self._insert(importer, raw_tables.ARGS, "_imported")
         query = raw_tables.args_query("_imported", first_set)
@@ -255,6 +263,7 @@ class SqliteEngine:
         if statement.replaces:
             self._run(f'drop {statement.kind} if exists "{statement.name}"')
         self._run(f'create {statement.kind} "{statement.name}" as {query}')
+        self._row_ids.hide(statement.name)
 
     def _check_new(self, statement: Statement, known: Iterable[str]) -> None:
         kind = statement.kind.removeprefix("table ")
@@ -277,7 +286,7 @@ class SqliteEngine:
                 result = self._run(body, dict(zip(names, values, strict=True)))
                 return _only_value(statement.name, result)
             except (sqlite3.Error, QueryError) as error:
-                self._failed = self._said(error)
+                self._failed = self._said(error, body)
                 raise
 
         self._connection.create_function(statement.name, len(names), call)

@@ -12,6 +12,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from stretto.analysis.sql.errors import NO_DELIMITER, NO_FIELD, QueryError
+from stretto.analysis.sqlite.percentile import Percentile
 
 if TYPE_CHECKING:
     import sqlite3
@@ -258,40 +259,6 @@ def _reverse(text: object) -> str | None:
 
 def _greatest(*values: Any) -> Any:
     return max((value for value in values if value is not None), default=None)
-
-
-class Percentile:
-    """`percentile(value, percent)`, interpolated.
-
-    Args:
-        name: The name of the function.
-        failed: Called with what is wrong with a value: SQLite drops the text of errors.
-    """
-
-    def __init__(self, name: str, failed: Callable[[str], object]) -> None:
-        self._name = name
-        self._failed = failed
-        self._values: list[float] = []
-        self._percent = 50.0
-
-    def step(self, value: float | str | bytes | None, percent: float = 50.0) -> None:
-        """Add a value."""
-        self._percent = percent
-        if isinstance(value, str | bytes):
-            self._failed(f"the values of {self._name} must be numbers")
-            raise TypeError
-        if value is not None:
-            self._values.append(value)
-
-    def finalize(self) -> float | None:
-        """Return the percentile."""
-        if not self._values:
-            return None
-        self._values.sort()
-        place = self._percent / 100 * (len(self._values) - 1)
-        low, rest = int(place), place % 1
-        high = min(low + 1, len(self._values) - 1)
-        return self._values[low] + rest * (self._values[high] - self._values[low])
 
 
 class ValueAtMaxTs:

@@ -57,6 +57,9 @@ def processor(trace: bytes, request: pytest.FixtureRequest) -> Iterator[TracePro
         (f"{TABLE_FUNCTION} select $x + 1", "the columns a, b, but its query has $x + 1"),
         ("select * from ancestor_slice()", "ancestor_slice has 1 argument, not 0"),
         ("select * from following_flow(1, 2)", "following_flow has 1 argument, not 2"),
+        ("select rowid from slice", "column rowid"),
+        ("select percentile(dur, 101) from slice", "must be a number from 0 to 100"),
+        ("select percentile(dur, -1) from slice", "must be a number from 0 to 100"),
         ("select str_split('a', '', 0)", "str_split: the delimiter must be a text that is not em"),
         ("select str_split('a', ',', -1)", "str_split: the number of the field must be an integer"),
     ],
@@ -84,6 +87,8 @@ def test_mistake_is_an_error(processor: TraceProcessor, sql: str, problem: str) 
         ("select group_concat(x, null) from (select 'a' as x union all select 'b')", [("ab",)]),
         ("select id from slice where (id, depth) in (values (1, 1), (2, 1))", [(1,)]),
         ("select id from slice where id in (values (1), (2)) order by id", [(1,), (2,)]),
+        ("select min(thread_ts + null), id from slice", [(None, 2)]),
+        ("select count(*) from slice where cast(depth as text) = 1", [(1,)]),
         ("create perfetto view v as select 1 as a, 2 as a; select * from v", [(1, 2)]),
         (
             (

@@ -78,6 +78,35 @@ def test_value_is_that_of_sqlite(shared: TraceProcessor, expression: str) -> Non
     assert value(shared, expression) == expected
 
 
+@pytest.mark.parametrize(
+    ("sql", "rows"),
+    [
+        (
+            "select sum(id = '1'), sum(id < '1'), sum('-1' < id), sum(id is '1.0') from slice",
+            "1121",
+        ),
+        ("select case depth when '0' then 5 else 6 end from slice where id = 0", "5"),
+        ("select count(*) from slice where id in ('0', '1')", "2"),
+        ("select count(*) from slice s where s.id not in ('1', '2') or s.depth is 'x'", "1"),
+        ("select count(*) from slice where id = '1'", "0"),
+        ("select count(*) from slice where id = '0' or id = '1'", "2"),
+        ("select count(*) filter (where id = '1') from slice", "1"),
+        ("select sum(cast(id as text) = 1), sum(cast(id as int) = '1') from slice", "11"),
+        ("create perfetto table t as select 1 as a; select a = '1', a = '1x' from t", "10"),
+        ("create table u as select 1 as a; select a = '1' from u", "0"),
+        ("create perfetto view v as select 1 as a; select a = '1' from v", "0"),
+        ("select a = '1' from (select 1 as a)", "0"),
+        ("select max(id + null), id from slice", "N1"),
+        ("select max(thread_dur), id from slice where thread_dur is null", "N0"),
+    ],
+)
+def test_columns_have_affinities_and_aggregates_of_nulls_have_a_row(
+    processor: TraceProcessor, sql: str, rows: str
+) -> None:
+    (found,) = processor.query(sql).fetchall()
+    assert "".join("N" if each is None else str(each) for each in found) == rows
+
+
 BARE = ["max(a)", "min(a)", "count(*), max(a)", "max(a), max(b)", "max(b), min(a), max(b)"]
 AFTER = ["", "order by count(*)", "order by max(b)", "having min(b) > 0 order by min(a)"]
 
@@ -88,6 +117,7 @@ def test_bare_columns_are_of_the_row_that_sqlite_takes(
     shared: TraceProcessor, aggregates: str, after: str
 ) -> None:
     rows = "(7, 1, 2, 1), (7, 3, 1, 2), (7, 2, 3, 3), (8, 2, 1, 4), (8, null, 5, 5), (8, 1, 4, 6)"
+    rows += ", (9, null, 6, 7), (9, null, 7, 8)"
     table = f"with t(g, a, b, i) as (values {rows})"
     sql = f"{table} select g, i, {aggregates} from t group by g {after}"
     with contextlib.closing(sqlite3.connect(":memory:")) as sqlite:
