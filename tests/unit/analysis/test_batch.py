@@ -138,6 +138,14 @@ class TestQuery:
         rows = Batch(folder, executor=Here()).query(sql).fetchall()
         assert [row[0] for row in rows] == [None, 2, 3]
 
+    def test_argument_that_a_trace_lacks_keeps_its_type(self, folder: Path) -> None:
+        with record() as recorded, category.slice("work", other=1):
+            pass
+        size = "extract_arg(arg_set_id, 'debug.size')"
+        sql = f"select {size} as size, sum({size}) as total from slice"
+        batch = Batch([folder / "1.pftrace", recorded.trace], executor=Here())
+        assert [row[:2] for row in batch.query(sql).fetchall()] == [(2**60, 2**60), (None, None)]
+
     def test_column_with_the_name_of_metadata_is_refused(self, folder: Path) -> None:
         with pytest.raises(BatchError, match="the column trace is added to each row"):
             Batch(folder, executor=Here()).query("select 1 as trace")

@@ -101,7 +101,7 @@ def rewrite_call(node: exp.Expr, catalog: Catalog) -> exp.Expr:
 
 
 def _extract_arg(arguments: list[exp.Expr], catalog: Catalog) -> exp.Expr:
-    key = arguments[1]
+    key = arguments[1].unnest()  # The value of a function's parameter is in parentheses.
     macro = catalog.arg_macro(key.name) if key.is_string else "_arg_text"
     return call(macro, *[argument.copy() for argument in arguments])
 

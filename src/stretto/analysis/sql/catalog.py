@@ -114,8 +114,10 @@ class Catalog:
 
 
 def _macro_of(kinds: set[str]) -> str:
-    if kinds and kinds <= {"int", "uint", "pointer", "bool"}:
+    if not kinds:
+        return "_arg_absent"
+    if kinds <= {"int", "uint", "pointer", "bool"}:
         return "_arg_int"
-    if kinds and kinds <= {"int", "uint", "pointer", "bool", "real"}:
+    if kinds <= {"int", "uint", "pointer", "bool", "real"}:
         return "_arg_real"
     return "_arg_text"

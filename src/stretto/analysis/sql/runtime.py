@@ -220,6 +220,8 @@ create macro _arg_real(_of, _named) as (
     select any_value(_real) from _arg_values where _set = _of and _key = _named);
 create macro _arg_text(_of, _named) as (
     select any_value(_value) from _arg_texts where _set = _of and _key = _named);
+-- An argument that the trace doesn't have: NULL of no type, so that it fits everywhere.
+create macro _arg_absent(_of, _named) as case when _of is null then null end;
 -- Its names differ from all names of columns and tables in the arguments.
 create view _spans as
     select id as _id, track_id as _track, ts as _begin, dur as _lasting from _slice;

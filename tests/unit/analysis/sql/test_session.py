@@ -138,6 +138,51 @@ class TestArguments:
         assert found == expected
         assert type(found) is type(expected)
 
+    @pytest.mark.parametrize(
+        ("expression", "expected"),
+        [
+            ("sum({})", None),
+            ("sum({} + 1)", None),
+            ("max(coalesce({}, dur)) = max(dur)", 1),
+            ("group_concat({} || 'x')", None),
+            ("count(case when {} > 3 or {} = 'x' or {} like 'x' then 1 end)", 0),
+            ("max(coalesce({}, 'none'))", "none"),
+            ("typeof({})", "null"),
+        ],
+    )
+    def test_argument_that_the_trace_lacks_is_null_of_any_type(
+        self, shared: TraceProcessor, expression: str, expected: object
+    ) -> None:
+        sql = expression.replace("{}", "extract_arg(arg_set_id, 'debug.no')")
+        assert value(shared, f"{sql} from slice limit 1") == expected
+
+    def test_table_of_an_argument_that_the_trace_lacks(self, processor: TraceProcessor) -> None:
+        lacking = "extract_arg(arg_set_id, 'debug.no') as x"
+        processor.query(f"create perfetto table t as select {lacking} from slice")
+        assert value(processor, "sum(x) from t") is None
+
+    def test_column_of_an_argument_that_the_trace_lacks_must_exist(
+        self, shared: TraceProcessor
+    ) -> None:
+        with pytest.raises(QueryError, match="there is no column nosuch"):
+            shared.query("select extract_arg(nosuch, 'debug.no') from slice")
+
+    @pytest.mark.parametrize(
+        ("returned", "call"),
+        [
+            ("int as select extract_arg($s, $k)", "f(arg_set_id, 'debug.size') from slice"),
+            (
+                "table(v int) as select extract_arg($s, $k) as v",
+                "v from f((select min(arg_set_id) from slice where name = 'outer'), 'debug.size')",
+            ),
+        ],
+    )
+    def test_argument_whose_key_is_a_functions_parameter_has_its_type(
+        self, processor: TraceProcessor, returned: str, call: str
+    ) -> None:
+        processor.query(f"create perfetto function f(s int, k string) returns {returned}")
+        assert (3,) in processor.query(f"select {call}").fetchall()
+
     def test_argument_can_be_compared(self, processor: TraceProcessor) -> None:
         sql = "select name from slice where extract_arg(arg_set_id, 'debug.size') = 3"
         assert processor.query(sql).fetchall() == [("outer",)]
