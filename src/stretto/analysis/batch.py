@@ -16,6 +16,7 @@ from urllib.parse import quote
 
 from stretto.analysis.closing import Closing
 from stretto.analysis.duckdb_engine import DuckdbResult, load_duckdb
+from stretto.analysis.interruption import Turns
 from stretto.analysis.sql.errors import QueryError
 from stretto.analysis.table_choice import tables_to_write
 from stretto.analysis.trace_addresses import Trace, find_traces, opened
@@ -282,4 +283,5 @@ def _gather(files: list[str], describe_failures: Callable[[], str]) -> QueryResu
     connection.execute(
         "create table result as select * from read_parquet($1, union_by_name = true)", [files]
     )
-    return DuckdbResult(connection.table("result"), duckdb.Error, QueryError, connection.interrupt)
+    turns = Turns(connection.interrupt)
+    return DuckdbResult(connection.table("result"), duckdb.Error, QueryError, turns)

@@ -11,7 +11,7 @@ from tempfile import gettempdir
 from typing import TYPE_CHECKING, Any
 
 from stretto.analysis import raw_tables
-from stretto.analysis.interruption import interruptible
+from stretto.analysis.interruption import Turns
 from stretto.analysis.query_result import QueryResult, RowsResult, check_added, load_package
 from stretto.analysis.sql.errors import CLOSED, QueryError
 from stretto.analysis.sql_views import ARGS, TABLES, VIEWS
@@ -63,12 +63,12 @@ class DuckdbResult(QueryResult):
         relation: Any,
         error: type[Exception],
         explain: Callable[[str], QueryError],
-        interrupt: Callable[[], object],
+        turns: Turns,
     ) -> None:
         self._relation = relation
         self._error = error
         self._explain = explain
-        self._interrupt = interrupt
+        self._turns = turns
         self.columns: tuple[str, ...] = tuple(relation.columns)
 
     def fetchall(self) -> list[tuple[Any, ...]]:
@@ -77,8 +77,11 @@ class DuckdbResult(QueryResult):
         return rows
 
     def _result(self, method: str) -> Any:
+        return self._turns.run(lambda: self._call(method))
+
+    def _call(self, method: str) -> Any:
         try:
-            return interruptible(getattr(self._relation, method), self._interrupt)
+            return getattr(self._relation, method)()
         except self._error as error:
             raise self._explain(str(error)) from error
 
@@ -101,6 +104,9 @@ class DuckdbResult(QueryResult):
     def parquet(self, path: str | os.PathLike[str], **added: object) -> None:
         """Write the rows to a Parquet file."""
         check_added(self.columns, added)
+        self._turns.run(lambda: self._write(path, added))
+
+    def _write(self, path: str | os.PathLike[str], added: Mapping[str, object]) -> None:
         shown = [
             # Sums of integers are integers of 128 bits, which Parquet doesn't have.
             f"{f'cast(#{i} as bigint)' if str(kind) == 'HUGEINT' else f'#{i}'} as {_quoted(name)}"
@@ -114,8 +120,7 @@ class DuckdbResult(QueryResult):
         with private_file(path), load_duckdb().connect(":memory:") as writer:
             try:
                 writer.register("rows", rows)
-                copy = _COPY.format(_literal(os.fspath(path)))
-                interruptible(lambda: writer.execute(copy), self._interrupt)
+                writer.execute(_COPY.format(_literal(os.fspath(path))))
             except load_duckdb().IOException as error:
                 raise OSError(str(error)) from error
             except self._error as error:
@@ -168,6 +173,7 @@ class DuckdbEngine:
         threads: int | None = None,
     ) -> None:
         self._closed = False
+        self.turns = Turns(self.interrupt)
         self._duckdb = load_duckdb()
         try:
             from stretto.analysis.sql.session import Session
@@ -239,7 +245,7 @@ class DuckdbEngine:
             relation,
             self._duckdb.Error,
             lambda message: self._explained(message, sql),
-            self.interrupt,
+            self.turns,
         )
 
     def _explained(self, message: str, sql: str) -> QueryError:

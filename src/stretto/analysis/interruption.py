@@ -1,8 +1,8 @@
-"""Lets Ctrl-C end a query: an engine's own loop runs no handlers of signals."""
+"""Lets Ctrl-C end a query: an engine's loop runs no handlers of signals. Gives threads turns."""
 
 from __future__ import annotations
 
-from threading import Event, Thread, current_thread, main_thread
+from threading import Event, RLock, Thread, current_thread, main_thread
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
@@ -66,3 +66,32 @@ def interruptible(work: Callable[[], Result], interrupt: Callable[[], object]) -
             call.ended.wait(_PAUSE)
         raise
     return call.result()
+
+
+class Turns:
+    """Lets threads use an engine one after the other: a connection can't answer two queries.
+
+    Args:
+        interrupt: Ends what the engine does, as for `interruptible`.
+
+    Attributes:
+        lock: Held by the thread that has its turn. It is that of the caller, which Ctrl-C reaches
+            while it waits, so that another thread's query is not ended.
+    """
+
+    def __init__(self, interrupt: Callable[[], object]) -> None:
+        self._interrupt = interrupt
+        self.lock = RLock()
+
+    def run(self, work: Callable[[], Result]) -> Result:
+        """Return the result of a function, which is called when no other thread has its turn.
+
+        Raises:
+            KeyboardInterrupt: Ctrl-C was pressed. Other handlers' exceptions are raised as well.
+        """
+        while not self.lock.acquire(timeout=_PAUSE):
+            pass  # A signal that comes just before the wait would not end it.
+        try:
+            return interruptible(work, self._interrupt)
+        finally:
+            self.lock.release()

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from stretto.analysis.closing import Closing
 from stretto.analysis.duckdb_engine import DuckdbEngine, load_duckdb
-from stretto.analysis.interruption import interruptible
 from stretto.analysis.missing import UNREAD
 from stretto.analysis.raw_tables import RawTables, reopened
 from stretto.analysis.sql.absent import absent_tables
@@ -33,6 +32,9 @@ class TraceProcessor(Closing):
                 print(row.name, row.dur)
 
     The tables have the names and columns of Perfetto's trace processor; the dialect is PerfettoSQL.
+
+    Several threads may use it: they get their turns one after the other, as queries and as readers
+    of results.
 
     Args:
         trace: A path, the bytes of a trace, or an open file. Perfetto's or Fuchsia's format,
@@ -94,9 +96,12 @@ class TraceProcessor(Closing):
         """
         if not isinstance(sql, str):
             raise QueryError(f"SQL is a text, not {type(sql).__name__}")
+        return self._engine.turns.run(lambda: self._query(sql))
+
+    def _query(self, sql: str) -> QueryResult:
         if self._closed:
             raise QueryError(CLOSED)
-        return interruptible(lambda: self._engine.query(sql), self._engine.interrupt)
+        return self._engine.query(sql)
 
     def add_modules(self, texts: Mapping[str, str]) -> None:
         """Add modules for `include perfetto module`.
@@ -104,12 +109,14 @@ class TraceProcessor(Closing):
         Args:
             texts: The SQL of each module, by its name, such as `mine.slices`.
         """
-        self._engine.add_modules(texts)
+        with self._engine.turns.lock:
+            self._engine.add_modules(texts)
 
     def close(self) -> None:
         """Free the tables."""
-        self._closed = True
-        self._engine.close()
+        with self._engine.turns.lock:
+            self._closed = True
+            self._engine.close()
 
 
 def _absent(importer: _native.TraceImporter) -> dict[str, str]:

@@ -9,6 +9,7 @@ import signal
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ import stretto
 from stretto import _native
 from stretto.analysis import QueryError, TraceProcessor
 from stretto.analysis.duckdb_engine import DuckdbResult
-from stretto.analysis.trace_processor import ENGINES
+from stretto.analysis.trace_processor import DUCKDB, ENGINES
 from stretto.analysis.trace_tables import import_trace, statistics
 from stretto.base.errors import DecodeError, LocalProtocolError
 from tests.support.recorded_events import record
@@ -224,7 +225,7 @@ def test_ctrl_c_ends_the_rows_of_duckdb(trace: bytes) -> None:
             "select count(*) from range(1000000) a, range(1000000) b, range(1000000) c, "
             "(select press_ctrl_c(1) as pressed) p where a.range * b.range + c.range < pressed"
         )
-        result = DuckdbResult(relation, Exception, QueryError, processor._engine.interrupt)
+        result = DuckdbResult(relation, Exception, QueryError, processor._engine.turns)
         with pytest.raises(KeyboardInterrupt):
             result.fetchall()
         assert processor.query("select 1").fetchall() == [(1,)]
@@ -234,6 +235,47 @@ def test_another_thread_runs_the_query_itself(trace: bytes) -> None:
     with TraceProcessor(trace, engine="sqlite") as processor, ThreadPoolExecutor(1) as pool:
         found = pool.submit(lambda: processor.query("select 1").fetchall()).result()
     assert found == [(1,)]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there os.kill ends the process")
+def test_ctrl_c_ends_the_wait_for_another_threads_query_not_that_query(trace: bytes) -> None:
+    begun, waits, go = Event(), Event(), Event()
+
+    def hold() -> int:
+        begun.set()
+        waits.wait()
+        os.kill(os.getpid(), signal.SIGINT)
+        go.wait()
+        return 7
+
+    with TraceProcessor(trace, engine="sqlite") as processor, ThreadPoolExecutor(1) as pool:
+        connection: Any = processor._engine._connection
+        connection.create_function("hold", 0, hold)
+        held = pool.submit(lambda: processor.query("select hold()").fetchall())
+
+        def wait_for_turn() -> None:
+            begun.wait()
+            waits.set()
+            processor.query("select 1")
+
+        with pytest.raises(KeyboardInterrupt):
+            wait_for_turn()
+        go.set()
+        assert held.result() == [(7,)]
+        assert processor.query("select 1").fetchall() == [(1,)]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_threads_get_the_rows_of_their_queries(trace: bytes, engine: str) -> None:
+    if engine == DUCKDB:
+        pytest.importorskip("duckdb")
+
+    def ask(number: int) -> bool:
+        rows = processor.query(f"select {number} as n, id from slice where id < {number % 4}")
+        return rows.fetchall() == [(number, i) for i in range(number % 4)]
+
+    with TraceProcessor(trace, engine=engine) as processor, ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(ask, range(80)))
 
 
 @pytest.mark.parametrize("engine", ENGINES)

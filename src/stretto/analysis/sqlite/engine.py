@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from stretto.analysis import raw_tables
+from stretto.analysis.interruption import Turns
 from stretto.analysis.query_result import RowsResult
 from stretto.analysis.sql import inspection
 from stretto.analysis.sql.advice import FUNCTIONS, Names
@@ -73,9 +74,10 @@ class SqliteEngine:
         self, importer: _native.TraceImporter, absent: Mapping[str, str], raw: RawTables
     ) -> None:
         self._importer = importer
+        self.turns = Turns(self.interrupt)
         self._raw: RawTables | None = raw
         self._tables = {TABLES.get(name, name): name for name in importer.tables()}
-        # A batch and a server call from one thread at a time, but not always from the same one.
+        # Threads call one after the other, but not always the same one.
         self._connection = sqlite3.connect(
             ":memory:", isolation_level=None, check_same_thread=False
         )
