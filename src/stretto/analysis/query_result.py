@@ -40,7 +40,11 @@ class QueryResult(ABC):
 
     @abstractmethod
     def arrow(self) -> Any:
-        """Return the rows as a `pyarrow.Table` (needs pyarrow)."""
+        """Return the rows as a `pyarrow.Table` (needs pyarrow).
+
+        Raises:
+            QueryError: With SQLite: a column has values of several types, such as `1` and `'a'`.
+        """
 
     @abstractmethod
     def pandas(self) -> Any:
@@ -61,6 +65,7 @@ class QueryResult(ABC):
         Raises:
             OSError: The file can't be written.
             QueryError: The query can't be executed, or has a column with the name of an added one.
+                With SQLite: a column has values of several types.
         """
 
     def as_pandas_dataframe(self) -> Any:
@@ -124,6 +129,26 @@ def check_added(columns: Sequence[str], added: Iterable[str]) -> None:
         raise QueryError(f"the column {min(twice)} is added to each row: give another name")
 
 
+_TYPES = {int: "integers", float: "reals", str: "texts", bytes: "blobs"}
+
+
+def _arrow_column(name: str, values: Sequence[Any]) -> Any:
+    """Return a column for Arrow.
+
+    Raises:
+        QueryError: It has values of several types, which SQLite allows.
+    """
+    arrow = load_package("pyarrow")
+    try:
+        return arrow.array(values)
+    except arrow.ArrowException as error:
+        kinds = " and ".join(text for kind, text in _TYPES.items() if kind in map(type, values))
+        raise QueryError(
+            f"the column {name} has {kinds}, but a column of Arrow or Parquet has values of one "
+            "type: use cast(… as text), or cast(… as real) for numbers"
+        ) from error
+
+
 class RowsResult(QueryResult):
     """A result whose rows are in memory."""
 
@@ -139,7 +164,9 @@ class RowsResult(QueryResult):
         """Return the rows as a `pyarrow.Table` (needs pyarrow)."""
         arrow = load_package("pyarrow")
         values = zip(*self._rows, strict=True) if self._rows else [()] * len(self.columns)
-        arrays = [arrow.array(column) for column in values]
+        arrays = [
+            _arrow_column(name, column) for name, column in zip(self.columns, values, strict=True)
+        ]
         return arrow.Table.from_arrays(arrays, names=list(self.columns))
 
     def pandas(self) -> Any:

@@ -15,11 +15,15 @@ TABLES = {
 """Names of the importer's tables that a view replaces; other tables have their own name."""
 
 ARGS = """
+create macro _text_of_real(a) as case
+    when a is null then null
+    when isinf(a) then if(a > 0, 'Inf', '-Inf')
+    else regexp_replace(printf('%.15g', a + 0e0), '^(-?[0-9]+)(e|$)', '\\1.0\\2') end;
 create view args as
     select *, case value_type
         when 'string' then string_value
         when 'json' then string_value
-        when 'real' then replace(cast(real_value as varchar), 'inf', 'Inf')
+        when 'real' then _text_of_real(real_value)
         when 'bool' then if(int_value = 0, 'false', 'true')
         when 'uint' then cast(cast(if(int_value < 0, 18446744073709551616, 0) as hugeint)
             + int_value as varchar)
@@ -28,7 +32,7 @@ create view args as
         else cast(int_value as varchar) end as display_value
     from __intrinsic_args;
 """
-"""The view `args`."""
+"""The view `args` of DuckDB, and the macro that writes a real as SQLite does."""
 
 VIEWS = """
 create view slice as

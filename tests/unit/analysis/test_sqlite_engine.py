@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -215,3 +216,19 @@ def test_integers_with_null_are_exact_in_a_dataframe(trace: bytes) -> None:
 def test_unknown_engine_is_refused(trace: bytes) -> None:
     with pytest.raises(ValueError, match="the engines are duckdb and sqlite, not 'mysql'"):
         TraceProcessor(trace, engine="mysql")
+
+
+@pytest.mark.parametrize(("first", "second"), [("1", "'a'"), ("'a'", "1.5"), ("1.5", "x'00'")])
+def test_column_of_several_types_has_no_form_in_arrow(
+    processor: TraceProcessor, tmp_path: Path, first: str, second: str
+) -> None:
+    pytest.importorskip("pyarrow")
+    sql = f"select 7 as a, {first} as b union all select 8, {second}"
+    kinds = {"1": "integers", "1.5": "reals", "'a'": "texts", "x'00'": "blobs"}
+    for write in ("arrow", "parquet"):
+        with pytest.raises(QueryError, match=r"the column b has .*use cast\(") as raised:
+            getattr(processor.query(sql), write)(*[tmp_path / "t"] * (write == "parquet"))
+        assert all(kinds[value] in str(raised.value) for value in (first, second))
+    assert not (tmp_path / "t").exists()
+    cast = sql.replace(first, f"cast({first} as text)").replace(second, f"cast({second} as text)")
+    assert processor.query(cast).arrow().num_rows == 2

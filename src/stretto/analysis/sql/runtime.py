@@ -57,9 +57,6 @@ _PREFIX = r"regexp_extract(a, '^\s*([-+]?[0-9]+)', 1)"
 _REAL_PREFIX = (
     r"regexp_extract(a, '^\s*([-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?)', 1)"
 )
-_REAL_TEXT = """case when a is null then null when isinf(a) then if(a > 0, 'Inf', '-Inf')
-    else regexp_replace(printf('%.15g', a + 0e0), '^(-?[0-9]+)(e|$)', '\\1.0\\2') end"""
-
 _TYPE_NAME = """case when a is null then 'null'
     else case if(typeof(a) = 'VARIANT', cast(variant_typeof(a::variant) as varchar), typeof(a))
         when 'VARCHAR' then 'text' when 'STRING_LITERAL' then 'text' when 'BLOB' then 'blob'
@@ -80,7 +77,6 @@ _FUNCTIONS = {
         "(a double) as a <> 0",
         f"(a varchar) as coalesce(try_cast({_REAL_PREFIX} as double), 0) <> 0",
     ],
-    "_text_of_real": [f"(a) as {_REAL_TEXT}"],
     "_text": [
         "(a varchar) as a",
         "(a bigint) as cast(a as varchar)",

@@ -118,3 +118,16 @@ def test_end_beyond_64_bits_wraps_around(engine: str) -> None:
         assert bounds == [(10_000, 15_000)]
         for question in QUESTIONS:
             processor.query(query_of(question, "*")).fetchall()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_reals_among_arguments_are_shown_with_15_digits(engine: str) -> None:
+    numbers = (1 / 3, 0.1 + 0.2, 1e300, -1e-7, 5.0, 123456789.123456789, float("-inf"))
+    with record() as recorded:
+        for number in numbers:
+            category.instant("number", x=number)
+    with TraceProcessor(recorded.trace, engine=engine) as processor:
+        found = processor.query("select display_value from args where key = 'debug.x' order by id")
+        assert [text for (text,) in found.fetchall()] == [
+            *("0.333333333333333", "0.3", "1.0e+300", "-1.0e-07", "5.0", "123456789.123457", "-Inf")
+        ]
