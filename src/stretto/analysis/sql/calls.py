@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from stretto.analysis.sql.errors import QueryError, refused, refused_function, wrong_count
 from stretto.analysis.sql.formats import Conversion, translate_format
+from stretto.analysis.sql.mixed_arguments import MIXED
 from stretto.analysis.sql.operators import converted, text
 from stretto.analysis.sql.trees import call, call_name, has_aggregate
 
@@ -102,7 +103,7 @@ def rewrite_call(node: exp.Expr, catalog: Catalog) -> exp.Expr:
 
 def _extract_arg(arguments: list[exp.Expr], catalog: Catalog) -> exp.Expr:
     key = arguments[1].unnest()  # The value of a function's parameter is in parentheses.
-    macro = catalog.arg_macro(key.name) if key.is_string else "_arg_text"
+    macro = catalog.arg_macro(key.name) if key.is_string else MIXED
     return call(macro, *[argument.copy() for argument in arguments])
 
 

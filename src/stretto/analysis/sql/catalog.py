@@ -120,4 +120,4 @@ def _macro_of(kinds: set[str]) -> str:
         return "_arg_int"
     if kinds <= {"int", "uint", "pointer", "bool", "real"}:
         return "_arg_real"
-    return "_arg_text"
+    return "_arg_text" if kinds <= {"string", "json"} else "_arg_any"

@@ -9,6 +9,7 @@ from typing import cast
 from sqlglot import exp
 
 from stretto.analysis.sql.errors import refused
+from stretto.analysis.sql.mixed_arguments import by_type, is_mixed
 from stretto.analysis.sql.trees import call, has_aggregate, in_same_select
 
 _COMPARISONS: dict[type[exp.Expr], str] = {
@@ -110,7 +111,15 @@ def _compared(node: exp.Expr) -> exp.Expr:
         return _tuples(node)
     if has_aggregate(left, right):
         return _with_typed_texts(node)
-    return call(_COMPARISONS[type(node)], left.copy(), right.copy())
+    return _comparison(_COMPARISONS[type(node)], left, right)
+
+
+def _comparison(macro: str, left: exp.Expr, right: exp.Expr) -> exp.Expr:
+    if is_mixed(left):
+        return by_type(left, lambda value: _comparison(macro, value, right))
+    if is_mixed(right):
+        return by_type(right, lambda value: _comparison(macro, left, value))
+    return call(macro, left.copy(), right.copy())
 
 
 def _tuples(node: exp.Expr) -> exp.Expr:
@@ -146,7 +155,7 @@ def _nullif(node: exp.Expr) -> exp.Expr:
     value, other = node.this, node.expression
     if has_aggregate(value, other):
         return _with_typed_texts(node)
-    equal = call("_eq", value.copy(), other.copy())
+    equal = _comparison("_eq", value, other)
     return exp.If(this=equal, true=exp.null(), false=value.copy())
 
 
@@ -156,8 +165,8 @@ def _between(node: exp.Expr) -> exp.Expr:
         return _with_typed_texts(node)
     return exp.Paren(
         this=exp.And(
-            this=call("_ge", value.copy(), low.copy()),
-            expression=call("_le", value.copy(), high.copy()),
+            this=_comparison("_ge", value, low),
+            expression=_comparison("_le", value, high),
         )
     )
 
@@ -172,7 +181,7 @@ def _in(node: exp.Expr) -> exp.Expr:
         return _with_typed_texts(node)
     if any(isinstance(value, exp.Query) for value in values) or has_aggregate(node.this, *values):
         return _with_typed_texts(node)
-    equal: list[exp.Expr] = [call("_eq", node.this.copy(), value.copy()) for value in values]
+    equal = [_comparison("_eq", node.this, value) for value in values]
     return exp.Paren(this=reduce(lambda a, b: exp.Or(this=a, expression=b), equal[1:], equal[0]))
 
 
@@ -241,7 +250,7 @@ def _case(node: exp.Expr) -> exp.Expr:
     if operand is None or has_aggregate(operand):
         return node
     for branch in node.args["ifs"]:
-        branch.set("this", call("_eq", operand.copy(), branch.this.copy()))
+        branch.set("this", _comparison("_eq", operand, branch.this))
     node.set("this", None)
     return node
 

@@ -22,6 +22,7 @@ from stretto.analysis.sql.calls import OWN_FUNCTIONS, rewrite_call
 from stretto.analysis.sql.errors import refused
 from stretto.analysis.sql.inlining import inline_functions
 from stretto.analysis.sql.known_functions import KNOWN, check_names
+from stretto.analysis.sql.mixed_arguments import order_mixed
 from stretto.analysis.sql.names import mark_names, name_results, unknown_quoted_names
 from stretto.analysis.sql.operators import rewrite_operator, without_macros
 from stretto.analysis.sql.relations import (
@@ -134,6 +135,7 @@ def rewrite(
             replacement = rewrite_operator(node)
         if replacement is not node:
             node.replace(replacement)
+    order_mixed(tree)
     _type_alternatives(tree, mixes_types)
     rewrite_truth(tree)
     if not with_macros:

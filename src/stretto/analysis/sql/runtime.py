@@ -208,14 +208,21 @@ create macro trace_start() as (select start_ts from trace_bounds);
 create macro trace_end() as (select end_ts from trace_bounds);
 create macro trace_dur() as (select end_ts - start_ts from trace_bounds);
 create view _arg_values as
-    select arg_set_id as _set, key as _key, int_value as _int,
+    select arg_set_id as _set, key as _key, int_value as _int, string_value as _string,
         coalesce(real_value, cast(int_value as double)) as _real from __intrinsic_args;
 create macro _arg_int(_of, _named) as (
     select any_value(_int) from _arg_values where _set = _of and _key = _named);
 create macro _arg_real(_of, _named) as (
     select any_value(_real) from _arg_values where _set = _of and _key = _named);
 create macro _arg_text(_of, _named) as (
+    select any_value(_string) from _arg_values where _set = _of and _key = _named);
+create macro _arg_any(_of, _named) as (
     select any_value(_value) from _arg_texts where _set = _of and _key = _named);
+-- Without NULL, which DuckDB orders in another way inside of structs.
+create macro _arg_order(_of, _named) as coalesce((
+    select {'kind': coalesce(max(if(_string is null, 1, 2)), 0), 'real': coalesce(max(_real), 0),
+        'text': coalesce(max(_string), '')}
+    from _arg_values where _set = _of and _key = _named), {'kind': 0, 'real': 0, 'text': ''});
 -- An argument that the trace doesn't have: NULL of no type, so that it fits everywhere.
 create macro _arg_absent(_of, _named) as case when _of is null then null end;
 -- Its names differ from all names of columns and tables in the arguments.

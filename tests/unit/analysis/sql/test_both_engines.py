@@ -131,3 +131,66 @@ def test_reals_among_arguments_are_shown_with_15_digits(engine: str) -> None:
         assert [text for (text,) in found.fetchall()] == [
             *("0.333333333333333", "0.3", "1.0e+300", "-1.0e-07", "5.0", "123456789.123457", "-Inf")
         ]
+
+
+MIXED = (10, 9, 2.5, "9", "text", True, "", -3)
+
+
+@pytest.fixture(scope="module")
+def mixed_trace() -> bytes:
+    """A trace with an argument that has values of all types."""
+    with record() as recorded:
+        for value in MIXED:
+            category.instant("mixed", x=value)
+        category.instant("without")
+    return bytes(recorded.trace)
+
+
+@pytest.mark.parametrize("key", ["'debug.x'", "'debug.' || substr(name, 3, 1)", "$k"])
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("id from slice where {} > 9", [0, 3, 4, 6]),
+        ("id from slice where 9 >= {}", [1, 2, 5, 7]),
+        ("id from slice where {} = 9 or {} = 'text'", [1, 4]),
+        ("id from slice where not {} between 2 and 10", [3, 4, 5, 6, 7]),
+        ("id from slice where {} in (10, '9') or {} is null", [0, 3, 8]),
+        ("id from slice where {} is 9", [1]),
+        ("id from slice where {} is not 9", [0, 2, 3, 4, 5, 6, 7, 8]),
+        ("id from slice where {} = {}", [0, 1, 2, 3, 4, 5, 6, 7]),
+        ("{} < dur + 10 from slice", [0, 1, 1, 0, 0, 1, 0, 1, None]),
+        ("nullif({}, 9) is null from slice", [0, 1, 0, 0, 0, 0, 0, 0, 1]),
+        ("case {} when 10 then 'a' when 'text' then 'b' end from slice", [*"a", *[None] * 3, "b"]),
+        ("id from slice order by {}", [8, 7, 5, 2, 1, 0, 6, 3, 4]),
+        ("id from slice order by {} desc limit 2", [4, 3]),
+        ("id from (select id, {} as x from slice order by x)", [8, 7, 5, 2, 1, 0, 6, 3, 4]),
+        ("id from (select {}, id from slice order by 1)", [8, 7, 5, 2, 1, 0, 6, 3, 4]),
+        ("sum({} > 9) over (order by {} desc rows 1 preceding) from slice limit 2", [1, 2]),
+    ],
+)
+def test_argument_of_several_types_is_compared_and_ordered_by_type(
+    mixed_trace: bytes, sql: str, expected: list[object], key: str
+) -> None:
+    for engine in ENGINES:
+        with TraceProcessor(mixed_trace, engine=engine) as processor:
+            argument = f"extract_arg(arg_set_id, {key})"
+            if key == "$k":
+                processor.query(
+                    "create perfetto function argument(s LONG, k STRING) returns LONG as "
+                    "select extract_arg($s, $k)"
+                )
+                argument = "argument(arg_set_id, 'debug.x')"
+            rows = processor.query("select " + sql.replace("{}", argument)).fetchall()
+            assert [value for (value,) in rows][: len(expected)] == expected, engine
+
+
+@pytest.mark.parametrize("function", ["max({})", "min({})", "max({}, 1)"])
+def test_largest_of_an_argument_of_several_types_is_refused_with_duckdb(
+    mixed_trace: bytes, function: str
+) -> None:
+    sql = f"select {function} from slice".replace("{}", "extract_arg(arg_set_id, 'debug.x')")
+    with TraceProcessor(mixed_trace) as processor:
+        with pytest.raises(QueryError, match=r"max or min of an argument .*--engine sqlite"):
+            processor.query(sql)
+        cast = "select max(cast(extract_arg(arg_set_id, 'debug.x') as int)) from slice"
+        assert processor.query(cast).fetchall() == [(10,)]
