@@ -5,7 +5,8 @@
 
 A column of a table has an affinity, an expression has none: `depth + 0 = '0'` is false. But a
 condition of WHERE or ON, such as `where depth = '0'`, is answered by the trace processor's tables
-themselves: there a number never equals a text.
+themselves: there a number never equals a text. Inside of OR, that depends on SQLite's plan; here
+such a condition is none of the tables.
 """
 
 from __future__ import annotations
@@ -100,9 +101,15 @@ def _sources(select: exp.Select) -> list[exp.Expr]:
     return [part.this for part in [*([first] if first is not None else []), *joins]]
 
 
+def _is_cte(source: exp.Table) -> bool:
+    ctes = source.root().find_all(exp.CTE)
+    return source.name.lower() in {part.alias.lower() for part in ctes}
+
+
 def _kind(source: exp.Expr, column: str, catalog: Catalog) -> str | None:
     """Return the type of a column; None if the source has none, "" if it is not known."""
-    if not isinstance(source, exp.Table) or not catalog.has_types(source.name):
+    is_table = isinstance(source, exp.Table) and not _is_cte(source)
+    if not is_table or not catalog.has_types(source.name):
         return ""
     kinds = {name.lower(): kind for name, kind in catalog.columns_of(source.name)}
     return kinds.get(column.lower())

@@ -96,6 +96,7 @@ def test_value_is_that_of_sqlite(shared: TraceProcessor, expression: str) -> Non
         ("create table u as select 1 as a; select a = '1' from u", "0"),
         ("create perfetto view v as select 1 as a; select a = '1' from v", "0"),
         ("select a = '1' from (select 1 as a)", "0"),
+        ("with slice as (select '1' as id) select id = '1' from slice", "1"),
         ("select max(id + null), id from slice", "N1"),
         ("select max(thread_dur), id from slice where thread_dur is null", "N0"),
     ],
