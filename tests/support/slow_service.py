@@ -39,13 +39,16 @@ class SlowService:
         slot = slots.take_slot()
         assert slot is not None
         self.slot = slot
+        self._is_started = False
 
     def start(self) -> None:
         """Record every category of this process."""
         _native.start_instance(self.slot, self.arbiter, BUFFER, _native.DROP)
         slots.enable(self.slot, None)
+        self._is_started = True
 
     def stop(self) -> None:
+        self._is_started = False
         slots.disable(self.slot)
         _native.stop_instance(self.slot)
 
@@ -88,6 +91,8 @@ class SlowService:
         return b"".join(pieces)
 
     def close(self) -> None:
+        if self._is_started:  # A test ended early: it failed, or was skipped.
+            self.stop()
         self._near.close()
         self._far.close()
         os.close(self._memory)
