@@ -75,8 +75,8 @@ class Turns:
         interrupt: Ends what the engine does, as for `interruptible`.
 
     Attributes:
-        lock: Held by the thread that has its turn. It is that of the caller, which Ctrl-C reaches
-            while it waits, so that another thread's query is not ended.
+        lock: Held by the thread that called `run`, not by the one that executes the query: so
+            Ctrl-C ends the wait of the main thread, and never another thread's query.
     """
 
     def __init__(self, interrupt: Callable[[], object]) -> None:

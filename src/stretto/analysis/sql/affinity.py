@@ -5,8 +5,8 @@
 
 A column of a table has an affinity, an expression has none: `depth + 0 = '0'` is false. But a
 condition of WHERE or ON, such as `where depth = '0'`, is answered by the trace processor's tables
-themselves: there a number never equals a text. Inside of OR, that depends on SQLite's plan; here
-such a condition is none of the tables.
+themselves: there a number never equals a text. Inside of OR, that depends on SQLite's plan: such a
+condition is refused, unless all of them are equations of one column, which SQLite makes a list of.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ import re
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
+
+from stretto.analysis.sql.errors import QueryError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,11 +30,20 @@ _NUMERIC = ("INTEGER", "REAL")
 
 
 def convert_texts(tree: exp.Expr, catalog: Catalog) -> None:
-    """Convert the literals beside columns and casts as SQLite does, except in filters of tables."""
+    """Convert the literals beside columns and casts as SQLite does, except in filters of tables.
+
+    Raises:
+        QueryError: Whether SQLite converts a literal depends on its plan.
+    """
     for value, literal in list(_pairs(tree)):
         if isinstance(value, exp.Cast) and not literal.is_string and _is_text(value):
             literal.replace(exp.Literal.string(literal.name))
         elif literal.is_string and _NUMBER.fullmatch(literal.name) and _is_number(value, catalog):
+            compared = literal.find_ancestor(*_COMPARED, exp.In, exp.Between, exp.Case)
+            if isinstance(value, exp.Column) and compared and _depends_on_plan(compared):
+                raise QueryError(
+                    f"{literal.sql()} is a text: write the number without quotes", literal.sql()
+                )
             literal.replace(_number(literal.name))
 
 
@@ -60,18 +71,41 @@ def _others(node: exp.Expr) -> list[exp.Expr]:
     return [node.expression]
 
 
+def _can_filter(node: exp.Expr) -> bool:
+    """Return whether a table of the trace processor can answer such a condition."""
+    if isinstance(node, exp.In):
+        return len(node.expressions) == 1
+    return isinstance(node, (*_FILTERED, exp.Between))
+
+
 def _is_filter(node: exp.Expr) -> bool:
     """Return whether the trace processor's tables answer a condition themselves."""
-    if isinstance(node, exp.In) and len(node.expressions) != 1:
-        return False
-    if not isinstance(node, (*_FILTERED, exp.In, exp.Between)):
+    if not _can_filter(node):
         return False
     while isinstance(node.parent, exp.And | exp.Paren):
         node = node.parent
-    parent = node.parent
-    if isinstance(parent, exp.Where):
-        return not isinstance(parent.parent, exp.Filter)
-    return isinstance(parent, exp.Join | exp.Having)
+    return _chooses_rows(node.parent) or isinstance(node.parent, exp.Having)
+
+
+def _chooses_rows(clause: exp.Expr | None) -> bool:
+    """Return whether a clause is the WHERE of a select, or an ON."""
+    is_where = isinstance(clause, exp.Where) and not isinstance(clause.parent, exp.Filter)
+    return is_where or isinstance(clause, exp.Join)
+
+
+def _depends_on_plan(node: exp.Expr) -> bool:
+    """Return whether a condition is part of an OR that SQLite may split into filters."""
+    if not _can_filter(node):
+        return False
+    outermost = node
+    while isinstance(node.parent, exp.And | exp.Or | exp.Paren):
+        node = node.parent
+        outermost = node if isinstance(node, exp.Or) else outermost
+    if not isinstance(outermost, exp.Or) or not _chooses_rows(node.parent):
+        return False
+    parts = list(outermost.flatten())
+    is_list = all(isinstance(part, exp.EQ) for part in parts)
+    return not is_list or len({part.this.sql().lower() for part in parts}) > 1
 
 
 def _is_text(value: exp.Cast) -> bool:

@@ -91,6 +91,7 @@ def test_value_is_that_of_sqlite(shared: TraceProcessor, expression: str) -> Non
         ("select count(*) from slice where id = '1'", "0"),
         ("select count(*) from slice where id = '0' or id = '1'", "2"),
         ("select count(*) filter (where id = '1') from slice", "1"),
+        ("select count(*) filter (where id = '1' or name = 'x') from slice", "1"),
         ("select sum(cast(id as text) = 1), sum(cast(id as int) = '1') from slice", "11"),
         ("create perfetto table t as select 1 as a; select a = '1', a = '1x' from t", "10"),
         ("create table u as select 1 as a; select a = '1' from u", "0"),
@@ -106,6 +107,15 @@ def test_columns_have_affinities_and_aggregates_of_nulls_have_a_row(
 ) -> None:
     (found,) = processor.query(sql).fetchall()
     assert "".join("N" if each is None else str(each) for each in found) == rows
+
+
+@pytest.mark.parametrize(
+    "condition",
+    ["id = '3' or name = 'x'", "name = 'x' or (id > '3' and depth = 0)", "id = '3' or depth = '0'"],
+)
+def test_number_in_quotes_in_an_or_is_refused(processor: TraceProcessor, condition: str) -> None:
+    with pytest.raises(QueryError, match="'3' is a text: write the number without quotes"):
+        processor.query(f"select id from slice where {condition}")
 
 
 BARE = ["max(a)", "min(a)", "count(*), max(a)", "max(a), max(b)", "max(b), min(a), max(b)"]
