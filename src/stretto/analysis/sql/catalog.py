@@ -58,6 +58,11 @@ class Catalog:
         ).fetchall()
         return [name for (name,) in rows]
 
+    def add_untyped(self, name: str) -> None:
+        """Note what `create table` or `create view` makes, unless it exists: then that fails."""
+        if name.lower() not in map(str.lower, self.tables()):
+            self.untyped.add(name.lower())
+
     def has_types(self, name: str) -> bool:
         """Return whether a name is that of the trace's tables, or of `create perfetto table`."""
         return name.lower() not in self.untyped and name.lower() in map(str.lower, self.tables())

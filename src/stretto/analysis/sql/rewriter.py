@@ -117,7 +117,7 @@ def rewrite(
     check_names(tree, catalog)
     _check_types(tree)
     if isinstance(tree, exp.Create) and (created := tree.find(exp.Table)) is not None:
-        catalog.untyped.add(created.name.lower())
+        catalog.add_untyped(created.name)
     tree = as_select(tree)
     name_results(tree, text)
     tree = inline_functions(tree, catalog, parse_call)

@@ -109,6 +109,14 @@ def test_columns_have_affinities_and_aggregates_of_nulls_have_a_row(
     assert "".join("N" if each is None else str(each) for each in found) == rows
 
 
+def test_table_that_is_not_created_again_keeps_its_types(processor: TraceProcessor) -> None:
+    with pytest.raises(QueryError, match="exists"):
+        processor.query("create table thread as select '1' as utid")
+    found = processor.query("select sum(utid = '1') from thread").fetchall()
+    assert found == processor.query("select sum(utid = 1) from thread").fetchall()
+    assert found[0][0]
+
+
 @pytest.mark.parametrize(
     "condition",
     ["id = '3' or name = 'x'", "name = 'x' or (id > '3' and depth = 0)", "id = '3' or depth = '0'"],
