@@ -169,6 +169,14 @@ static void register_is_unknown_if_its_expression_fails(void) {
   CHECK(!(r.known >> SAVED & 5));
 }
 
+/* Checks that instructions have no caller, and leave the registers. */
+static void check_end(const char* instructions, size_t size) {
+  make_tables(instructions, size);
+  struct st_registers r = at(CODE);
+  CHECK(!step(&r));
+  CHECK_EQ(r.pc, CODE);
+}
+
 static void expression_that_fails_ends_the_search(void) {
   static const char kReturn[] = {0x10, RETURN_ADDRESS, 2, 0x70 + SAVED, 0};
   static const char kOutside[] = {0x10, SAVED, 2, 0x13, 0x30};
@@ -176,29 +184,19 @@ static void expression_that_fails_ends_the_search(void) {
   static const char kLong[] = {0x0F, 16,   0x77, 8,    0x30, 0x13,
                                0x30, 0x13, 0x30, 0x13, 0x30, 0x13,
                                0x30, 0x13, 0x30, 0x13, 0x30, 0x13};
-  make_tables(kReturn, sizeof kReturn);
-  struct st_registers r = at(CODE);
-  CHECK(!step(&r));
-  make_tables(kOutside, sizeof kOutside);
-  CHECK(!step(&r));
-  make_tables(kNowhere, sizeof kNowhere);
-  CHECK(!step(&r));
-  make_tables(kLong, sizeof kLong);
-  CHECK(!step(&r));
-  CHECK_EQ(r.pc, CODE);
+  check_end(kReturn, sizeof kReturn);
+  check_end(kOutside, sizeof kOutside);
+  check_end(kNowhere, sizeof kNowhere);
+  check_end(kLong, sizeof kLong);
 }
 
 static void damaged_tables_end_the_search(void) {
   static const char kRestore[] = {0x0B};
   static const char kUnknown[] = {0x3F};
   static const char kLong[] = {0x0F, 127};
-  make_tables(kRestore, sizeof kRestore);
-  struct st_registers r = at(CODE);
-  CHECK(!step(&r));
-  make_tables(kUnknown, sizeof kUnknown);
-  CHECK(!step(&r));
-  make_tables(kLong, sizeof kLong);
-  CHECK(!step(&r));
+  check_end(kRestore, sizeof kRestore);
+  check_end(kUnknown, sizeof kUnknown);
+  check_end(kLong, sizeof kLong);
 }
 
 static void damage(const char* instructions, size_t size) {
