@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def collapsed(stacks: Stacks) -> bytes:
-    """Return a line per stack: `lane;outer;inner 12`, in µs or samples."""
+    """Return a line per stack: `lane;outer;inner 12`, in whole µs or samples, without zeros."""
     divisor = 1000 if stacks.unit == NANOSECONDS else 1
     lines = []
     for stack in stacks.stacks:
