@@ -5,7 +5,7 @@
 The folder holds JUnit files of test runs, and `steps.txt` with a line `ok NAME`, `failed NAME` or
 `skipped NAME` for each step. The totals include all tests. They include a step only if it has no
 JUnit file (`python-3.12.xml` for the step `python-3.12`), or if the step failed but none of its
-tests did.
+tests did. Before the totals stands the end of the output (`NAME.log`) of each failed step.
 """
 
 from __future__ import annotations
@@ -14,6 +14,9 @@ import sys
 import xml.etree.ElementTree as ET
 from collections import Counter
 from pathlib import Path
+
+LAST_LINES = 30
+"""How much of the output of a failed step is repeated."""
 
 
 def outcomes(path: Path) -> dict[str, str]:
@@ -73,6 +76,13 @@ def python_lines(folder: Path) -> list[str]:
     ]
 
 
+def last_lines(folder: Path, name: str) -> list[str]:
+    """Return the last lines that a step printed, without those of skipped tests."""
+    path = folder / f"{name}.log"
+    lines = path.read_text(errors="replace").splitlines() if path.exists() else []
+    return [line for line in lines if not line.startswith("SKIPPED")][-LAST_LINES:]
+
+
 def counts(tests: Counter[str]) -> str:
     """Return the counts as text, such as `812 passed, 0 failed, 3 skipped`."""
     return f"{tests['passed']} passed, {tests['failed']} failed, {tests['skipped']} skipped"
@@ -80,6 +90,9 @@ def counts(tests: Counter[str]) -> str:
 
 if __name__ == "__main__":
     results = Path(sys.argv[1])
+    for step, outcome in steps(results).items():
+        if outcome == "failed":
+            print(f"\n=== {step} failed; the end of its output:", *last_lines(results, step), sep="\n")
     for test in repeated_tests(results, "passed"):
         print(f"FLAKY: {test} failed, and passed when run again")
     for test in repeated_tests(results, "failed"):

@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.sources import ROOT
 from tools.bench_table import cell
-from tools.ci_summary import python_lines, repeated_tests, summarize
+from tools.ci_summary import last_lines, python_lines, repeated_tests, summarize
 from tools.requirements import requirements
 
 PYTHONS = ["3.11", "3.12", "3.13", "3.14", "3.15"]
@@ -49,6 +49,13 @@ def test_ci_summary_counts_a_failed_step_with_passed_tests_as_a_failure(tmp_path
     (tmp_path / "steps.txt").write_text("failed native\n")
     total = summarize(tmp_path)
     assert (total["passed"], total["failed"]) == (1, 1)
+
+
+def test_ci_summary_shows_the_end_of_what_a_failed_step_printed(tmp_path: Path) -> None:
+    printed = [f"line {number}" for number in range(100)]
+    (tmp_path / "smoke.log").write_text("\n".join([*printed, "SKIPPED [1] a: b", "the reason"]))
+    assert last_lines(tmp_path, "smoke") == [*printed[-29:], "the reason"]
+    assert last_lines(tmp_path, "wheels") == []
 
 
 def test_ci_summary_names_tests_that_failed_by_what_they_did_when_repeated(tmp_path: Path) -> None:
