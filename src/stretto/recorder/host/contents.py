@@ -21,7 +21,7 @@ class Contents(PacketFile):
         log_texts: number of interned texts of log messages; 0 without log messages.
         first_ns: the time at which the events begin, in ns of the boot-time clock; 2**64 - 1
             without events.
-        processes: pids of the processes in the trace.
+        processes: pids of the processes in the trace, also of those that only threads name.
         threads: (pid, tid) of the threads in the trace.
     """
 
@@ -67,4 +67,5 @@ class Contents(PacketFile):
         if descriptor.process is not None:
             self.processes.add(descriptor.process.pid)
         if descriptor.thread is not None:
+            self.processes.add(descriptor.thread.pid)
             self.threads.add((descriptor.thread.pid, descriptor.thread.tid))

@@ -38,6 +38,12 @@ def test_whole_packets_are_counted():
     assert contents.threads == {(7, 8)}
 
 
+def test_process_that_only_its_threads_name_is_counted():
+    contents = Contents()
+    contents.add(THREAD + EVENT)
+    assert contents.processes == {7}
+
+
 def test_damaged_descriptor_is_passed_over():
     contents = Contents()
     damaged = framed(wire.bytes_field(60, b"\x0e"))
