@@ -3,28 +3,20 @@
 #include <stdbool.h>
 
 #include "hooks/known_locks.h"
+#include "hooks/lock_call.h"
 #include "hooks/lock_users.h"
 #include "hooks/tracer.h"
 
-enum { MAX_ENTRIES = 16, KEYWORDS = METH_VARARGS | METH_KEYWORDS };
+enum { MAX_ENTRIES = 16 };
 
 /* The two types of locks. */
 enum kind { LOCK, RLOCK };
 
-/* A call of a method of a lock.  `arguments` are a tuple and a dict, or, if
- * `is_fast`, an array, its size and the names of the last ones. */
+/* A call of a method of a lock of a kind. */
 struct call {
   enum kind kind;
-  PyObject* lock;
-  PyCFunction function;
-  int flags;
-  PyObject* const* array;
-  Py_ssize_t count;
-  PyObject *tuple, *names;
+  struct st_lock_call call;
 };
-
-typedef PyObject* (*fast_function)(PyObject* self, PyObject* const* array,
-                                   Py_ssize_t count, PyObject* names);
 
 /* An entry that has a function of ours. */
 struct entry {
@@ -61,16 +53,6 @@ static PyThreadState* recorded_thread(void) {
   return thread && thread->interp == waits.interpreter ? thread : NULL;
 }
 
-static PyObject* run(const struct call* c) {
-  if (c->flags == KEYWORDS)
-    return ((PyCFunctionWithKeywords)(void (*)(void))c->function)(
-        c->lock, c->tuple, c->names);
-  if (c->flags == METH_NOARGS)
-    return c->function(c->lock, NULL);
-  return ((fast_function)(void (*)(void))c->function)(c->lock, c->array,
-                                                      c->count, c->names);
-}
-
 /* --- Slices -------------------------------------------------------------- */
 
 static void write_wait(PyObject* lock, uint64_t holder, const PyObject* result,
@@ -87,16 +69,29 @@ static void write_wait(PyObject* lock, uint64_t holder, const PyObject* result,
   Py_XDECREF(tid);
 }
 
-/* Writes the slice of a wait, unless it is one of ours.  An exception that the
- * wait has raised stays pending: without a result there is one. */
+/* Writes a long wait, and counts a short one that ended with the lock.  Waits of
+ * our own code are left out. */
 static void note_wait(PyThreadState* thread, PyObject* lock, uint64_t holder,
                       const PyObject* result, uint64_t begin, uint64_t end) {
+  if (st_lock_user(thread).is_hidden)
+    return;
+  if (end - begin >= ST_MIN_LOCK_WAIT_NS) {
+    write_wait(lock, holder, result, begin, end);
+  } else if (result == Py_True) {
+    waits.short_waits++;
+    waits.short_ns += end - begin;
+  }
+}
+
+/* Notes a wait.  An exception that it has raised stays pending: without a result
+ * there is one. */
+static void note_result(PyThreadState* thread, PyObject* lock, uint64_t holder,
+                        const PyObject* result, uint64_t begin, uint64_t end) {
   PyObject *type = NULL, *value, *traceback;
   if (!result)
     PyErr_Fetch(&type, &value, &traceback);
   is_busy = true;
-  if (!st_lock_user(thread).is_hidden)
-    write_wait(lock, holder, result, begin, end);
+  note_wait(thread, lock, holder, result, begin, end);
   is_busy = false;
   if (!result)
     PyErr_Restore(type, value, traceback);
@@ -104,11 +99,11 @@ static void note_wait(PyThreadState* thread, PyObject* lock, uint64_t holder,
 
 /* --- Acquiring ----------------------------------------------------------- */
 
-static PyObject* run_as_waiting(const struct call* c) {
+static PyObject* run_as_waiting(const struct st_lock_call* c) {
   struct st_known_lock* known = st_known_lock_claimed(c->lock);
   if (known)
     known->waiting++;
-  PyObject* result = run(c);
+  PyObject* result = st_lock_call_run(c);
   known = st_known_lock(c->lock);
   if (known && known->waiting)
     known->waiting--;
@@ -123,7 +118,7 @@ static uint64_t other_holder(const PyObject* lock,
   return known && known->holder != thread->native_thread_id ? known->holder : 0;
 }
 
-static PyObject* acquire_and_measure(const struct call* c, bool taken,
+static PyObject* acquire_and_measure(const struct st_lock_call* c,
                                      PyThreadState* thread) {
   uint64_t holder = other_holder(c->lock, thread);
   uint64_t begin = st_hooks.api->now();
@@ -131,98 +126,95 @@ static PyObject* acquire_and_measure(const struct call* c, bool taken,
   uint64_t end = st_hooks.api->now();
   if (!holder) /* It was handed over to a thread that has told so meanwhile. */
     holder = other_holder(c->lock, thread);
-  if (end - begin >= ST_MIN_LOCK_WAIT_NS && is_recording()) {
-    note_wait(thread, c->lock, holder, result, begin, end);
-  } else if (result == Py_True && taken) {
-    waits.short_waits++;
-    waits.short_ns += end - begin;
-  }
+  if (is_recording())
+    note_result(thread, c->lock, holder, result, begin, end);
   return result;
 }
 
 /* Takes the lock if it is free.  Returns Py_True if that has succeeded. */
 static PyObject* try_to_acquire(enum kind kind, PyObject* lock) {
-  struct call c = {.kind = kind,
-                   .lock = lock,
-                   .tuple = waits.dont_block,
-                   .array = (PyObject* const[]){Py_False},
-                   .count = 1};
-  c.flags = waits.with_keywords[kind] ? KEYWORDS : METH_FASTCALL;
+  struct st_lock_call c = {.lock = lock,
+                           .tuple = waits.dont_block,
+                           .array = (PyObject* const[]){Py_False},
+                           .count = 1};
+  c.flags = waits.with_keywords[kind] ? ST_WITH_KEYWORDS : METH_FASTCALL;
   c.function =
       waits.with_keywords[kind] ? waits.with_keywords[kind] : waits.fast[kind];
-  return run(&c);
+  return st_lock_call_run(&c);
 }
 
-static bool is_taken(const struct call* c) {
-  PyCFunction is_locked = waits.is_locked[c->kind];
-  PyObject* locked = is_locked ? is_locked(c->lock, NULL) : NULL;
+/* An RLock can't be asked: it may be held by its own thread. */
+static bool says_free(const struct call* c) {
+  PyCFunction is_locked = c->kind == LOCK ? waits.is_locked[LOCK] : NULL;
+  PyObject* locked = is_locked ? is_locked(c->call.lock, NULL) : NULL;
   Py_XDECREF(locked);
-  return locked != Py_False;
+  return locked == Py_False;
 }
 
 /* Whether a thread may own the lock although the lock says that it is free: a
  * thread that has waited owns it before it has the GIL, and only with the GIL
  * it tells the lock. */
-static bool may_be_handed_over(const struct call* c) {
-  const struct st_known_lock* known = st_known_lock_slot(c->lock);
-  return known->lock && (known->lock != c->lock || known->waiting);
+static bool may_be_handed_over(const PyObject* lock) {
+  const struct st_known_lock* known = st_known_lock_slot(lock);
+  return known->lock && (known->lock != lock || known->waiting);
 }
 
-static bool has_arguments(const struct call* c) {
-  return c->count || c->names || (c->tuple && PyTuple_GET_SIZE(c->tuple));
+/* A lock that may be free is tried: the time in which a thread takes a free one
+ * is no wait, however long others have the CPU meanwhile. */
+static PyObject* acquire_recorded(const struct call* c, PyThreadState* thread) {
+  bool seems_free = says_free(c);
+  if (seems_free && !may_be_handed_over(c->call.lock))
+    return st_lock_call_run(&c->call);
+  enum st_lock_wish wish = st_lock_call_wish(&c->call);
+  if (wish == ST_NEVER_WAITS)
+    return st_lock_call_run(&c->call);
+  if (wish == ST_WAITS_IF_TAKEN && (seems_free || c->kind == RLOCK)) {
+    PyObject* result = try_to_acquire(c->kind, c->call.lock);
+    if (result != Py_False)
+      return result;
+    Py_DECREF(result);
+  }
+  return acquire_and_measure(&c->call, thread);
 }
 
-/* An RLock may be held by its own thread, so it is tried instead of asked. */
 static PyObject* acquire(const struct call* c) {
   PyThreadState* thread = recorded_thread();
   if (!thread)
-    return run(c);
-  PyObject* result = NULL;
-  bool taken = c->kind == RLOCK || is_taken(c);
-  if (!taken && !may_be_handed_over(c)) {
-    result = run(c);
-  } else if (c->kind == RLOCK && !has_arguments(c)) {
-    result = try_to_acquire(c->kind, c->lock);
-    if (result == Py_False)
-      Py_CLEAR(result);
-    else if (!result)
-      return NULL;
-  }
-  if (!result)
-    result = acquire_and_measure(c, taken, thread);
+    return st_lock_call_run(&c->call);
+  PyObject* result = acquire_recorded(c, thread);
   if (result == Py_True)
-    st_known_lock_taken(c->lock, thread->native_thread_id);
+    st_known_lock_taken(c->call.lock, thread->native_thread_id);
   return result;
 }
 
 #define ST_ACQUIRE(name, kind_)                                         \
   static PyObject* name##_with_keywords(PyObject* self, PyObject* args, \
                                         PyObject* kwargs) {             \
-    struct call c = {.kind = kind_,                                     \
-                     .lock = self,                                      \
-                     .flags = KEYWORDS,                                 \
-                     .function = waits.with_keywords[kind_],            \
-                     .tuple = args,                                     \
-                     .names = kwargs};                                  \
+    struct call c = {kind_,                                             \
+                     {.lock = self,                                     \
+                      .flags = ST_WITH_KEYWORDS,                        \
+                      .function = waits.with_keywords[kind_],           \
+                      .tuple = args,                                    \
+                      .names = kwargs}};                                \
     return acquire(&c);                                                 \
   }                                                                     \
   static PyObject* name##_fast(PyObject* self, PyObject* const* args,   \
                                Py_ssize_t count, PyObject* names) {     \
-    struct call c = {.kind = kind_,                                     \
-                     .lock = self,                                      \
-                     .flags = METH_FASTCALL,                            \
-                     .function = waits.fast[kind_],                     \
-                     .array = args,                                     \
-                     .count = count,                                    \
-                     .names = names};                                   \
+    struct call c = {kind_,                                             \
+                     {.lock = self,                                     \
+                      .flags = METH_FASTCALL,                           \
+                      .function = waits.fast[kind_],                    \
+                      .array = args,                                    \
+                      .count = count,                                   \
+                      .names = names}};                                 \
     return acquire(&c);                                                 \
   }                                                                     \
   static PyObject* name##_without(PyObject* self, PyObject* unused) {   \
     (void)unused;                                                       \
-    struct call c = {.kind = kind_,                                     \
-                     .lock = self,                                      \
-                     .flags = METH_NOARGS,                              \
-                     .function = waits.without[kind_]};                 \
+    struct call c = {kind_,                                             \
+                     {.lock = self,                                     \
+                      .flags = METH_NOARGS,                             \
+                      .function = waits.without[kind_]}};               \
     return acquire(&c);                                                 \
   }
 
@@ -287,7 +279,7 @@ static void hook_acquire(enum kind kind, const char* name) {
     return;
   PyCFunction* originals[] = {&waits.with_keywords[kind], &waits.fast[kind],
                               &waits.without[kind]};
-  int form = method->ml_flags == KEYWORDS                          ? 0
+  int form = method->ml_flags == ST_WITH_KEYWORDS                  ? 0
              : method->ml_flags == (METH_FASTCALL | METH_KEYWORDS) ? 1
              : method->ml_flags == METH_NOARGS                     ? 2
                                                                    : -1;

@@ -10,8 +10,8 @@
  * no object, type or name of the program changes.  `with lock`, Condition,
  * Event, Semaphore, Barrier and queue.Queue end up there, too.
  *
- *   a free lock    is taken by the original function; nothing is measured,
- *                  unless threads wait for it: one of them may own it already
+ *   a free lock    is taken by the original function; nothing is measured
+ *   an attempt     `acquire(False)` and a time of 0 never wait: the same
  *   a taken lock   the time before and after the original function is read; a
  *                  wait of ST_MIN_LOCK_WAIT_NS or more is a slice, with the
  *                  place where the lock was made and the thread that held it.

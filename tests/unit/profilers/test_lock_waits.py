@@ -9,6 +9,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -95,6 +96,42 @@ def test_free_locks_and_locks_of_the_same_thread_have_no_slices() -> None:
     assert not result.events
 
 
+def named(arguments: tuple[Any, ...]) -> dict[str, Any]:
+    """Return the positional arguments of acquire as named ones."""
+    return dict(zip(("blocking", "timeout"), arguments, strict=False))
+
+
+@pytest.mark.parametrize("arguments", [(), (True,), (True, -1), (True, 10), (True, 0.5)], ids=repr)
+@pytest.mark.parametrize("make", MAKERS)
+def test_free_lock_that_may_be_waited_for_has_no_slice(
+    make: Callable[[], threading.Lock], arguments: tuple[Any, ...]
+) -> None:
+    with recorded("python.waits") as result:
+        lock = make()
+        for _ in range(100):
+            assert lock.acquire(*arguments)
+            lock.release()
+            assert lock.acquire(**named(arguments))
+            lock.release()
+    assert not result.events
+
+
+@pytest.mark.parametrize(
+    "arguments", [(False,), (0,), (False, -1), (True, 0), (True, 0.0)], ids=repr
+)
+@pytest.mark.parametrize("make", MAKERS)
+def test_attempts_to_take_a_lock_have_no_slices(
+    make: Callable[[], threading.Lock], arguments: tuple[Any, ...]
+) -> None:
+    lock = make()
+    take_in_a_thread(lock)
+    with recorded("python.waits") as result:
+        for _ in range(100):
+            assert not lock.acquire(*arguments)
+            assert not lock.acquire(**named(arguments))
+    assert not result.events
+
+
 def test_reentrant_lock_counts_its_owners_acquires() -> None:
     lock = threading.RLock()
     with recorded("python.waits"):
@@ -110,12 +147,21 @@ def test_reentrant_lock_counts_its_owners_acquires() -> None:
 @pytest.mark.parametrize("make", MAKERS)
 def test_wrong_arguments_are_refused_as_before(make: Callable[[], threading.Lock]) -> None:
     lock = make()
-    lock.acquire()
     with recorded("python.waits"):
+        for timeout in (-5, float("nan")):
+            with pytest.raises(ValueError):  # noqa: PT011  (the text is CPython's)
+                lock.acquire(timeout=timeout)
+        for timeout in (1e30, 10**30):
+            with pytest.raises(OverflowError):
+                lock.acquire(timeout=timeout)
+        for arguments in ((1, 2, 3), (True, "1"), (True, None)):
+            with pytest.raises(TypeError):
+                lock.acquire(*arguments)  # type: ignore[arg-type]
+        for unknown in ({"timeout": 1, "blocked": True}, {"BLOCKING": True}):
+            with pytest.raises(TypeError):
+                lock.acquire(**unknown)  # type: ignore[arg-type]
         with pytest.raises(TypeError):
-            lock.acquire(1, 2, 3)  # type: ignore[call-arg, arg-type]
-        with pytest.raises(ValueError, match="timeout"):
-            lock.acquire(timeout=-5)
+            lock.acquire(True, blocking=True)  # type: ignore[misc]
 
 
 class InterruptError(Exception):
