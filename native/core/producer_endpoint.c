@@ -2,12 +2,29 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "chunk_fragments.h"
 #include "producer_endpoint_internal.h"
 #include "wire.h"
 
-enum { MAX_BUFFER_ID = 65535, MAX_WRITERS = 65536, PATCHES_AT_ONCE = 64 };
+enum {
+  MAX_BUFFER_ID = 65535,
+  MAX_WRITERS = 65536,
+  PATCHES_AT_ONCE = 64,
+  WRITERS_SIZE = MAX_WRITERS * sizeof(uint32_t),
+  TABLES_SIZE = WRITERS_SIZE + (MAX_BUFFER_ID + 1) / 8,
+};
+
+/* The tables are mapped, as few of their pages are ever used: the heap would
+ * clear all of them, for each producer, once it has had a block of this size. */
+static void map_tables(struct st_producer_endpoint* e) {
+  void* tables = mmap(NULL, TABLES_SIZE, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  e->writer_buffer = tables == MAP_FAILED ? NULL : tables;
+  e->allowed =
+      tables == MAP_FAILED ? NULL : (uint8_t*)tables + (size_t)WRITERS_SIZE;
+}
 
 bool st_producer_endpoint_init(struct st_producer_endpoint* e,
                                uint16_t producer_id,
@@ -16,17 +33,16 @@ bool st_producer_endpoint_init(struct st_producer_endpoint* e,
   e->producer_id = producer_id;
   e->buffers = buffers;
   pthread_mutex_init(&e->mutex, NULL);
-  e->allowed = calloc((MAX_BUFFER_ID + 1) / 8, 1);
-  e->writer_buffer = calloc(MAX_WRITERS, sizeof *e->writer_buffer);
-  if (e->allowed && e->writer_buffer)
+  map_tables(e);
+  if (e->writer_buffer)
     return true;
   st_producer_endpoint_destroy(e);
   return false;
 }
 
 void st_producer_endpoint_destroy(struct st_producer_endpoint* e) {
-  free(e->allowed);
-  free(e->writer_buffer);
+  if (e->writer_buffer)
+    munmap(e->writer_buffer, TABLES_SIZE);
   e->allowed = NULL;
   e->writer_buffer = NULL;
   pthread_mutex_destroy(&e->mutex);

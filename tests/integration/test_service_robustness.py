@@ -166,7 +166,7 @@ def test_service_recovers_when_a_third_of_its_producers_is_killed(
         opened.remove(thing)
         thing.close()
     wait_until(lambda: descriptors(daemon) == before, "descriptors are closed")
-    assert memory_kb(daemon, "VmRSS") < memory + 20_000
+    assert memory_kb(daemon, "VmRSS") < memory + 10_000
     assert memory_kb(daemon, "VmHWM") < memory + 32_768 + 60_000
 
 
