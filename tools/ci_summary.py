@@ -92,7 +92,9 @@ if __name__ == "__main__":
     results = Path(sys.argv[1])
     for step, outcome in steps(results).items():
         if outcome == "failed":
-            print(f"\n=== {step} failed; the end of its output:", *last_lines(results, step), sep="\n")
+            print(
+                f"\n=== {step} failed; the end of its output:", *last_lines(results, step), sep="\n"
+            )
     for test in repeated_tests(results, "passed"):
         print(f"FLAKY: {test} failed, and passed when run again")
     for test in repeated_tests(results, "failed"):
