@@ -115,8 +115,10 @@ static void release(struct st_native_sampler* n) {
 static bool stop(struct st_native_sampler* n, uint64_t native_id) {
   if (!n->may_stop || !st_native_sampler_idle(n) || !has_credit(n))
     return false;
-  if (st_stopped_thread_stop(&n->stopped, (int)native_id, STOP_LIMIT_NS) !=
-      ST_STOP_DONE)
+  enum st_stop_result result =
+      st_stopped_thread_stop(&n->stopped, (int)native_id, STOP_LIMIT_NS);
+  n->stats.refused += result == ST_STOP_REFUSED;
+  if (result != ST_STOP_DONE)
     return false;
   if (st_stopped_thread_registers(&n->stopped, &n->registers))
     return true;

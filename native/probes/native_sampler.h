@@ -29,6 +29,7 @@ enum {
 struct st_native_stats {
   uint64_t native;    /* Samples with C calls. */
   uint64_t unstopped; /* Samples of threads that run, without them. */
+  uint64_t refused;   /* Of these, how many the kernel allowed no stop of. */
   uint64_t paused_ns; /* How long threads were stopped. */
 };
 

@@ -2,17 +2,23 @@
 
 #include <elf.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/ptrace.h>
 #include <sys/uio.h>
 #include <sys/user.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 enum {
   /* A thread that has a CPU stops within this time, in which this one keeps its
    * own: given up, it would be back milliseconds later on a busy machine. */
   SPIN_NS = 20 * 1000,
   NAP_NS = 20 * 1000,
+  STATUS_BYTES = 512,
 };
 
 static uint64_t now_ns(void) {
@@ -21,18 +27,47 @@ static uint64_t now_ns(void) {
   return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+/* Returns the number behind a name in the text of /proc/PID/status; -1 if it has
+ * none. */
+static long number_of(const char* status, const char* name) {
+  const char* at = strstr(status, name);
+  return at ? strtol(at + strlen(name), NULL, 10) : -1;
+}
+
+/* Returns whether a thread is the main thread of a child of this process: then
+ * the child's end is for those who wait for the child. */
+static bool is_own_child(int tid) {
+  char path[32], status[STATUS_BYTES];
+  snprintf(path, sizeof path, "/proc/%d/status", tid);
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  ssize_t size = fd < 0 ? 0 : read(fd, status, sizeof status - 1);
+  if (fd >= 0)
+    close(fd);
+  status[size > 0 ? size : 0] = 0;
+  return number_of(status, "\nTgid:") == tid &&
+         number_of(status, "\nPPid:") == getpid();
+}
+
+/* Takes the end of a thread, which stays a zombie until then. */
+static void reap(int tid) {
+  if (!is_own_child(tid))
+    waitpid(tid, NULL, __WALL | WNOHANG);
+}
+
 /* Looks once whether the thread has stopped; ST_STOP_LATE: it has not. */
 static enum st_stop_result look(struct st_stopped_thread* t) {
-  int status;
-  int found = waitpid(t->tid, &status, __WALL | WNOHANG);
-  if (found == 0 || (found < 0 && errno == EINTR))
+  siginfo_t info = {0};
+  int error = waitid(P_PID, (id_t)t->tid, &info,
+                     WSTOPPED | WEXITED | WNOHANG | WNOWAIT | __WALL);
+  if (!error && !info.si_pid)
     return ST_STOP_LATE;
-  if (found < 0 || !WIFSTOPPED(status)) {
+  if (error || info.si_code != CLD_TRAPPED) {
+    reap(t->tid);
     t->tid = 0;
     return ST_STOP_GONE;
   }
   /* Without an event, it has stopped because of a signal, which it gets. */
-  t->signal = status >> 16 ? 0 : WSTOPSIG(status);
+  t->signal = info.si_status >> 8 ? 0 : info.si_status;
   return ST_STOP_DONE;
 }
 
@@ -115,9 +150,9 @@ bool st_stopped_thread_registers(const struct st_stopped_thread* t,
 #endif
 
 void st_stopped_thread_release(struct st_stopped_thread* t) {
-  /* If this fails, the thread has ended, and is waited for. */
+  /* If this fails, the thread has ended. */
   if (ptrace(PTRACE_DETACH, t->tid, NULL, (void*)(intptr_t)t->signal))
-    waitpid(t->tid, NULL, __WALL | WNOHANG);
+    reap(t->tid);
   t->tid = 0;
 }
 

@@ -16,8 +16,9 @@
  * has stopped it.  One thread is traced at a time: a process that calls exec
  * waits until all its traced threads are released.
  *
- * The caller must not be the parent of the process: waiting for its end, it
- * would see each stop.
+ * The process may be a child of the caller's.  Who waits for the child's end then
+ * sees the stops, too, as CLD_TRAPPED, and must leave them (WNOWAIT).  The child's
+ * end is left to them.
  */
 #pragma once
 

@@ -141,6 +141,37 @@ static void thread_that_ends_while_it_is_stopped_is_let_go(void) {
     usleep(100);
   st_stopped_thread_release(&t);
   CHECK_EQ(t.tid, 0);
+  int status;
+  CHECK_EQ(waitpid(pid, &status, 0), pid);
+  CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+}
+
+/* The end is waited for by the parent, whichever moment it has. */
+static void end_of_a_child_is_left_to_its_parent(void) {
+  for (int i = 0; i < 50; i++) {
+    pid_t pid = start_counting();
+    struct st_stopped_thread t = {0};
+    if (st_stopped_thread_stop(&t, pid, 0) == ST_STOP_DONE)
+      st_stopped_thread_release(&t);
+    kill(pid, SIGKILL);
+    while (!st_stopped_thread_poll(&t))
+      usleep(10);
+    int status;
+    CHECK_EQ(waitpid(pid, &status, 0), pid);
+    CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+  }
+}
+
+static void waiting_parent_sees_a_stop_and_may_leave_it(void) {
+  pid_t pid = start_counting();
+  struct st_stopped_thread t = {0};
+  siginfo_t info = {0};
+  CHECK_EQ(st_stopped_thread_stop(&t, pid, LIMIT_NS), ST_STOP_DONE);
+  CHECK(!waitid(P_PID, (id_t)pid, &info, WEXITED | WSTOPPED | WNOWAIT));
+  CHECK_EQ(info.si_code, CLD_TRAPPED);
+  st_stopped_thread_release(&t);
+  it_runs_on();
+  end(pid);
 }
 
 int main(void) {
@@ -154,5 +185,7 @@ int main(void) {
   RUN(thread_that_is_late_is_released_by_poll);
   RUN(thread_that_has_ended_is_gone);
   RUN(thread_that_ends_while_it_is_stopped_is_let_go);
+  RUN(end_of_a_child_is_left_to_its_parent);
+  RUN(waiting_parent_sees_a_stop_and_may_leave_it);
   return 0;
 }

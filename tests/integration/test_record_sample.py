@@ -12,7 +12,8 @@ import pytest
 
 from stretto.cli.main import main
 from stretto.protos.trace import Trace, TracePacket
-from tests.support.recorded import check_trace, record
+from tests.support import seccomp
+from tests.support.recorded import alone, check_trace, record, record_command
 
 PROGRAM = """
 import logging, os, subprocess, sys, time
@@ -88,6 +89,71 @@ def test_stack_samples_take_the_place_of_perf_samples(oracle, tmp_path: Path) ->
     assert all(sample.callstack_iid or sample.unwind_error for sample in samples)
     assert not any(packet.perf_sample for packet in packets)
     assert "running in: " in run.stderr
+
+
+DIGESTS = """
+import hashlib, sys, time
+data = bytes(1 << 20)
+def key(number):
+    return hashlib.sha256(data).digest()
+def sorter():
+    sorted([1, 2], key=key)
+end = time.process_time() + 0.7
+while time.process_time() < end:
+    sorter()
+sys.exit(7)
+"""
+NATIVE = ("--sample", "1000hz", "--native")
+CALLERS = """
+select f.name, caller.name from stack_profile_callsite c
+join stack_profile_frame f on f.id = c.frame_id
+join stack_profile_callsite p on p.id = c.parent_id
+join stack_profile_frame caller on caller.id = p.frame_id
+"""
+
+
+@pytest.mark.skipif(
+    sys.version_info >= (3, 14),
+    reason="Debian's builds have no names for all parts of the interpreter's loop",
+)
+def test_c_functions_are_between_the_python_calls(oracle, tmp_path: Path) -> None:
+    run = record(tmp_path / "t.pftrace", *NATIVE, "-c", DIGESTS)
+    assert run.status == 7
+    calls = check_trace(oracle, run.trace).query(CALLERS)
+    # `sorted` calls `key`, but in samples of Python calls only.
+    assert {caller for name, caller in calls if name == "key"} - {"sorter"}
+    assert "key" in {caller for _, caller in calls}
+    assert re.search(r"\d samples have C functions; the process was stopped for \d", run.stderr)
+
+
+@pytest.mark.skipif(not seccomp.available(), reason="this kernel takes no seccomp filter")
+def test_where_ptrace_is_forbidden_samples_have_python_calls_and_the_end_says_so(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "t.pftrace"
+    refuse = [sys.executable, str(Path(seccomp.__file__)), "EPERM", "ptrace"]
+    run = alone(*refuse, *record_command(path, *NATIVE, "-c", DIGESTS))
+    assert run.status == 7
+    assert "running in: key " in run.stderr
+    assert "samples have none: the kernel refused to stop the thread" in run.stderr
+
+
+@pytest.mark.parametrize("number", [9, 11])
+def test_signal_that_ends_a_program_with_native_samples_is_the_exit_status(
+    tmp_path: Path, number: int
+) -> None:
+    code = "import os, time\nwhile time.process_time() < 0.3: pass\n"
+    code += f"os.kill(os.getpid(), {number})"
+    assert record(tmp_path / "t.pftrace", *NATIVE, "-c", code).status == -number
+
+
+def test_many_short_programs_with_native_samples_end_as_they_are(tmp_path: Path) -> None:
+    code = "import threading, time\ndef spin():\n while time.process_time() < 0.05: pass\n"
+    code += "for _ in range(3): threading.Thread(target=spin, daemon=True).start()\n"
+    code += "spin()\nraise SystemExit(5)"
+    options = ("--sample", "20000hz", "--native", "-q")
+    runs = [record(tmp_path / "t.pftrace", *options, "-c", code) for _ in range(5)]
+    assert [(run.status, run.stderr) for run in runs] == [(5, "")] * 5
 
 
 def test_waiting_threads_are_sampled_in_wall_time(oracle, tmp_path: Path) -> None:

@@ -30,6 +30,14 @@ while time.monotonic() < end: time.sleep(0.05)  # sleep: waits for signals
 print("end", flush=True)
 """
 
+BUSY = """
+import time
+end = time.monotonic() + 60
+print("ready", flush=True)
+while time.monotonic() < end: pass
+print("end", flush=True)
+"""
+
 
 @pytest.fixture
 def listener(tmp_path, request):
@@ -172,9 +180,12 @@ class TestProgramOnTerminal:
         assert terminal.close() == 0
         assert terminal.said == ""
 
-    def test_program_can_be_stopped_and_continued(self, tmp_path):
-        (tmp_path / "listens.py").write_text(LISTENS.replace("60", "2.5"))
-        command = " ".join(record_command(Path("trace"), "-q", "listens.py"))
+    @pytest.mark.parametrize("program", [LISTENS, BUSY])
+    @pytest.mark.parametrize("options", [(), ("--sample", "1000hz", "--native")])
+    def test_program_can_be_stopped_and_continued(self, tmp_path, program, options):
+        """With --native a program that runs is stopped for each sample, too."""
+        (tmp_path / "listens.py").write_text(program.replace("60", "2.5"))
+        command = " ".join(record_command(Path("trace"), "-q", *options, "listens.py"))
         terminal = Terminal("bash", "--norc", "--noprofile", "-i", cwd=tmp_path)
         terminal.read_until(says("$ "))
         terminal.type(f"{command}\n")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from stretto.base.errors import CommandError, ConfigError
 from stretto.base.trace_name import name_complaint
+from stretto.cli.native_lines import native_lines
 from stretto.cli.output_file import open_output
 from stretto.cli.record.options import parse_rate, parse_time_ns
 from stretto.cli.text_table import as_table
@@ -191,28 +192,10 @@ def print_summary(profile: Profile, settings: Settings, path: str) -> None:
     ):
         if number:
             text += f"\n{number:,} samples are missing: {label}."
-    text += native_text(profile)
+    text += "".join(f"\n{line}." for line in native_lines(profile))
     for pid, problem in profile.problems.items():
         text += f"\n{pid} was not sampled: {problem}"
     _tell(f"{text}\nThe trace is in {path}.")
-
-
-def native_text(profile: Profile) -> str:
-    """Return lines about C functions: what they have cost, and which samples have none."""
-    if not profile.settings.native:
-        return ""
-    text = (
-        f"\n{profile.native:,} samples have C functions; the process was stopped for "
-        f"{profile.paused_ns / 1e6:.1f} ms."
-    )
-    if profile.unstopped:
-        text += (
-            f"\n{profile.unstopped:,} samples have none: the thread was not stopped. Stops take at "
-            "most 5 % of the time, and a thread that a debugger traces isn't stopped."
-        )
-    for pid, problem in profile.native_problems.items():
-        text += f"\nThe samples of {pid} have no C functions: {problem}."
-    return text
 
 
 def idle_hint(settings: Settings, due: int) -> str:

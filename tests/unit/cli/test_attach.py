@@ -5,12 +5,10 @@ from __future__ import annotations
 import re
 from argparse import ArgumentTypeError
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
-from stretto.cli.attach import duration, native_text, print_summary, rate
+from stretto.cli.attach import duration, print_summary, rate
 from stretto.cli.main import main
 from stretto.profilers.sampling.process import CPU, GIL, WALL
 from stretto.profilers.sampling.profile import Profile
@@ -102,21 +100,6 @@ def test_cost_of_c_functions_is_said(tmp_path: Path) -> None:
         assert command.wait() == 0
         assert program.poll() is None
     assert re.search(r"\d samples have C functions; the process was stopped for \d", command.said)
-
-
-def test_reason_for_missing_c_functions_is_said() -> None:
-    settings = Settings(CPU, 1_000_000, native=True)
-    profile = Profile(settings, lambda _packets: None)
-    assert "samples have none" not in native_text(profile)
-    numbers: Any = SimpleNamespace(
-        pid=7, problem="the loop has no name", stats={"native": 1, "unstopped": 2, "paused_ns": 3e6}
-    )
-    profile._samples.append(numbers)
-    text = native_text(profile)
-    assert "\n1 samples have C functions; the process was stopped for 3.0 ms." in text
-    assert "\n2 samples have none: the thread was not stopped." in text
-    assert text.endswith("\nThe samples of 7 have no C functions: the loop has no name.")
-    assert native_text(Profile(settings._replace(native=False), lambda _packets: None)) == ""
 
 
 def test_missing_process_leaves_no_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -157,8 +157,10 @@ class RecordOptions:
                 f"--data-source is one of {', '.join(SAMPLES)}.",
                 USAGE_EXIT_CODE,
             )
-        if recording.stack_samples and not recording.sample_ns:
-            raise CommandError("record: --stack-samples goes with --sample.", USAGE_EXIT_CODE)
+        for name in ("stack_samples", "native"):
+            if getattr(recording, name) and not recording.sample_ns:
+                option = name.replace("_", "-")
+                raise CommandError(f"record: --{option} goes with --sample.", USAGE_EXIT_CODE)
         if recording.sched and recording.system:
             raise CommandError(
                 "record: --sched doesn't go with --system: there, "
@@ -246,6 +248,7 @@ def _recording_options(parsed: dict[str, Any], mode: str) -> RecordingOptions:
         sample_ns=parsed["sample"] or 0,
         sample_sources=samples,
         stack_samples=parsed["stack_samples"],
+        native=parsed["native"],
         heap=_heap_options(parsed, "heap"),
         native_heap=_heap_options(parsed, "native_heap"),
         object_graph=parsed["object_graph"],

@@ -64,7 +64,7 @@ def parse(words: Sequence[str]) -> dict[str, Any]:
 
 def _add(target: argparse._ActionsContainer, option: Option) -> None:
     if not option.has_value and option.bare is None:
-        target.add_argument(*option.names, action="store_true", help=option.text)
+        target.add_argument(*option.names, action="store_true", help=option.text.replace("%", "%%"))
         return
     target.add_argument(
         *option.names,
@@ -75,7 +75,7 @@ def _add(target: argparse._ActionsContainer, option: Option) -> None:
         choices=option.choices or None,
         type=_converter(option.parse),
         default=option.default,
-        help=option.text,
+        help=option.text.replace("%", "%%"),
     )
 
 

@@ -245,6 +245,11 @@ CONTENTS = Group(
         "later",
     ),
     Option(
+        "--native",
+        "with --sample, show C functions, too: a thread that runs is stopped for each sample, for "
+        "about 60 µs; at most 5 % of the time",
+    ),
+    Option(
         "--heap",
         "also record which calls hold memory: a sample of Python's allocations per BYTES (64k; "
         "for another size: --heap=4k), with their stacks; frees are followed",

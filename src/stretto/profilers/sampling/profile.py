@@ -207,6 +207,11 @@ class Profile:
         return self._stat("unstopped")
 
     @property
+    def refused(self) -> int:
+        """The number of `unstopped` samples whose thread the kernel allowed no stop of."""
+        return self._stat("refused")
+
+    @property
     def paused_ns(self) -> int:
         """How long threads were stopped for C functions, all together."""
         return self._stat("paused_ns")

@@ -46,6 +46,7 @@ class RecordingOptions:
         sample_ns: time between two samples of the stacks; 0 for no samples.
         sample_sources: names of the data sources of the samples.
         stack_samples: whether samples are StackSample packets instead of PerfSample.
+        native: whether samples have C functions, too.
         heap: how the memory of the processes is profiled; None: not at all.
         native_heap: how the memory of malloc is profiled; None: not at all.
         object_graph: whether to record the objects of the processes at the end.
@@ -72,6 +73,7 @@ class RecordingOptions:
         sample_ns: int = 0,
         sample_sources: Sequence[str] = (),
         stack_samples: bool = False,
+        native: bool = False,
         heap: HeapOptions | None = None,
         native_heap: HeapOptions | None = None,
         object_graph: bool = False,
@@ -93,6 +95,7 @@ class RecordingOptions:
         self.sample_ns = sample_ns
         self.sample_sources = sample_sources
         self.stack_samples = stack_samples
+        self.native = native
         self.heap = heap
         self.native_heap = native_heap
         self.object_graph = object_graph

@@ -11,6 +11,8 @@ Rules
 - A signal from the terminal is sent to the whole group, including the program. A signal to the
   recorder alone is forwarded. `group_signals` distinguishes the two cases.
 - If the program stops (Ctrl-Z) the recorder stops too, so that the shell sees a stopped job.
+- Samples with C functions stop a thread for some microseconds by `ptrace`. The kernel reports these
+  stops to the parent, too, with another code.
 """
 
 from __future__ import annotations
@@ -39,6 +41,12 @@ _NEVER_FORWARDED = {signal.SIGCHLD, signal.SIGCONT, signal.SIGWINCH, *_IGNORED_B
 _SI_KERNEL = 0x80
 """siginfo's si_code of a signal that the kernel sent, like one from the terminal."""
 
+_STOPPED, _STOPPED_FOR_SAMPLE = b"T", b"t"
+"""States of a process in /proc/PID/stat."""
+
+AFTER_SAMPLE_MS = 20
+"""After which time a program that was stopped for a sample is checked again."""
+
 NOT_EXECUTABLE_EXIT_CODE = 126
 
 
@@ -61,6 +69,7 @@ class Program:
         self.on_snapshot: Callable[[], object] = bool
         self._runner = runner
         self._detector: GroupSignalDetector | None = None
+        self._checks_later = False
         self.pid = 0
         self.ended = False
         self.status = 0
@@ -128,16 +137,30 @@ class Program:
             self._detector.check()
         if self.ended:
             return
-        flags = os.WEXITED | os.WSTOPPED | os.WNOHANG
+        # The event isn't taken: a stop may be that of a sample, for which the sampler waits.
+        flags = os.WEXITED | os.WSTOPPED | os.WNOHANG | os.WNOWAIT
         result = os.waitid(os.P_PID, self.pid, flags)
         if result is None:
             return
         if result.si_code == os.CLD_STOPPED:
             self._stop()
+        elif result.si_code == os.CLD_TRAPPED:
+            self._check_later()
         elif result.si_code in (os.CLD_EXITED, os.CLD_KILLED, os.CLD_DUMPED):
             exited = result.si_code == os.CLD_EXITED
             self.status = result.si_status if exited else -result.si_status
+            os.waitpid(self.pid, 0)
             self.ended = True
+
+    def _check_later(self) -> None:
+        """Check again after a sample, which hides the stop by a signal and its SIGCHLD."""
+        if not self._checks_later:
+            self._checks_later = True
+            self._runner.post_delayed(self._check_again, AFTER_SAMPLE_MS)
+
+    def _check_again(self) -> None:
+        self._checks_later = False
+        self._check_children()
 
     def _stop(self) -> None:
         """Stop the recorder after the program has stopped; SIGCONT continues both."""
@@ -145,7 +168,12 @@ class Program:
         self._continue()
 
     def _continue(self) -> None:
-        if not self.ended and _is_stopped(self.pid):
+        if self.ended:
+            return
+        state = _state(self.pid)
+        if state == _STOPPED_FOR_SAMPLE:
+            self._runner.post_delayed(self._continue, 1)
+        elif state == _STOPPED:
             os.kill(self.pid, signal.SIGCONT)
 
     def wait(self) -> None:
@@ -165,5 +193,5 @@ class Program:
             self._detector.close()
 
 
-def _is_stopped(pid: int) -> bool:
-    return proc_files.stat(pid)[:1] == [b"T"]
+def _state(pid: int) -> bytes:
+    return b"".join(proc_files.stat(pid)[:1])

@@ -127,7 +127,13 @@ class Recorder:
 
         options = self._options
         form = STACK_SAMPLE if options.stack_samples else PERF_SAMPLE
-        return ProgramSamples(self._runner, self._recording.add_producer, options.sample_ns, form)
+        return ProgramSamples(
+            self._runner,
+            self._recording.add_producer,
+            options.sample_ns,
+            form,
+            native=options.native,
+        )
 
     def _make_native_heaps(self) -> NativeHeaps:
         # The module is imported only for `--native-heap`.

@@ -31,9 +31,12 @@ class StackSamples(stretto.DataSource):
     mode: ClassVar[int]
     period_ns: ClassVar[int]
     form: ClassVar[int]
+    native: ClassVar[bool]
 
     def on_start(self) -> None:
-        settings = Settings(self.mode, self.period_ns, numbered=False, form=self.form)
+        settings = Settings(
+            self.mode, self.period_ns, numbered=False, form=self.form, native=self.native
+        )
         self.profile = Profile(settings, lambda packets: self.writer().write_all(packets))
 
 
@@ -69,6 +72,7 @@ class ProgramSamples:
         add_producer: connects a producer to the service.
         period_ns: the time between two samples.
         form: PERF_SAMPLE or STACK_SAMPLE of `process`.
+        native: whether samples have C functions, too.
 
     Attributes:
         profiles: the profile of each data source, after `stop`.
@@ -80,10 +84,13 @@ class ProgramSamples:
         add_producer: Callable[[ProducerConnection], object],
         period_ns: int,
         form: int,
+        *,
+        native: bool = False,
     ) -> None:
         self._runner = runner
         self.profiles: list[Profile] = []
         StackSamples.period_ns, StackSamples.form = period_ns, form
+        StackSamples.native = native
         add_producer(ProducerConnection(DATA_SOURCES))
 
     def follow(self, pid: int) -> None:

@@ -236,11 +236,13 @@ def test_rate_of_samples_is_a_period_in_nanoseconds():
     assert (options.sample_ns, options.sample_sources) == (10_000_000, ["python.cpu"])
 
 
-def test_form_of_samples_needs_samples():
-    with pytest.raises(CommandError, match="--stack-samples goes with --sample"):
-        RecordOptions(["--stack-samples", "app.py"])
-    options = RecordOptions(["--sample", "100hz", "--stack-samples", "app.py"]).recording
-    assert options.stack_samples
+@pytest.mark.parametrize("name", ["stack_samples", "native"])
+def test_form_of_samples_needs_samples(name):
+    option = "--" + name.replace("_", "-")
+    with pytest.raises(CommandError, match=f"{option} goes with --sample"):
+        RecordOptions([option, "app.py"])
+    options = RecordOptions(["--sample", "100hz", option, "app.py"]).recording
+    assert getattr(options, name)
 
 
 @pytest.mark.parametrize("source", ["python.wall", "linux.ftrace"])
