@@ -149,7 +149,8 @@ class TestProgramOnTerminal:
         assert terminal.said.count("SIGINT") == 1
 
     def test_ctrl_c_kills_the_program_and_writes_the_trace(self, tmp_path):
-        text = "import time; print('ready', flush=True); time.sleep(20)"  # sleep: ends at Ctrl-C
+        # sleep: ends at Ctrl-C; a long one would not, if the signal came just before it
+        text = "import time; print('ready', flush=True)\nfor _ in range(400): time.sleep(0.05)"
         terminal = self.recorded(tmp_path, "-c", text)
         terminal.read_until(says("ready"))
         terminal.type("\x03")
