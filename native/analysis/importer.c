@@ -243,6 +243,7 @@ void st_importer_free(struct st_importer* m) {
   st_map_free(&m->perf.sessions);
   st_keys_free(&m->perf.cpu_keys);
   free(m->perf.cpus.data);
+  st_sample_hits_free(&m->perf.hits);
   st_heap_profiles_free(&m->heap_profiles);
   st_heap_graphs_free(&m->heap_graphs);
   st_deobfuscation_free(&m->deobfuscation);

@@ -58,6 +58,7 @@
 #include "json_import.h"
 #include "machines.h"
 #include "raw_events.h"
+#include "sample_hits.h"
 #include "sched.h"
 #include "schemas.h"
 #include "sequences.h"
@@ -94,6 +95,10 @@ struct st_perf {
   struct st_map sessions;  /* Sequence to session + 1. */
   struct st_keys cpu_keys; /* By session and CPU. */
   ST_ARRAY(struct st_perf_cpu) cpus;
+  struct st_sample_hits hits;
+  /* The generation of the last sample, + 1, and the period of its samples. */
+  uint32_t generation;
+  struct st_sample_period period;
 };
 
 struct st_importer {

@@ -29,6 +29,7 @@ enum {
   SHARD = 3,
   FOLLOWERS = 4,
   /* PerfEvents.Timebase, and FollowerEvent */
+  TIMEBASE_PERIOD = 1,
   TIMEBASE_TRACEPOINT = 3,
   TIMEBASE_COUNTER = 4,
   TIMEBASE_RAW = 5,
@@ -132,18 +133,27 @@ static void add_followers(struct st_importer* m, struct st_perf_cpu* cpu,
   }
 }
 
+/* Reads the event whose count ends each period of the samples. */
+static struct st_sample_period read_timebase(struct st_importer* m,
+                                             struct st_field defaults) {
+  struct st_field f[TIMEBASE_NAME + 1];
+  /* Without defaults, the samples are those of a timer. */
+  if (!defaults.data)
+    return (struct st_sample_period){0, st_intern(&m->storage, "cpu-clock")};
+  st_message_read(st_message_find(defaults, TIMEBASE), f, TIMEBASE_NAME + 1);
+  return (struct st_sample_period){
+      .period = f[TIMEBASE_PERIOD].value,
+      .counter = event_name(m, f[TIMEBASE_NAME], f[TIMEBASE_COUNTER],
+                            f[TIMEBASE_TRACEPOINT], f[TIMEBASE_RAW])};
+}
+
 /* Reads the names of the counters of a CPU, and adds their tracks. */
 static void add_counters(struct st_importer* m, struct st_perf_cpu* cpu,
                          uint32_t number, uint32_t session,
                          struct st_field defaults) {
-  struct st_field d[FOLLOWERS + 1], f[TIMEBASE_NAME + 1];
+  struct st_field d[FOLLOWERS + 1];
   st_message_read(defaults, d, FOLLOWERS + 1);
-  st_message_read(d[TIMEBASE], f, TIMEBASE_NAME + 1);
-  /* Without defaults, the samples are those of a timer. */
-  st_string name = defaults.data
-                       ? event_name(m, f[TIMEBASE_NAME], f[TIMEBASE_COUNTER],
-                                    f[TIMEBASE_TRACEPOINT], f[TIMEBASE_RAW])
-                       : st_intern(&m->storage, "cpu-clock");
+  st_string name = read_timebase(m, defaults).counter;
   cpu->timebase = counter_track(m, number, session, name, true);
   add_followers(m, cpu, number, session, defaults);
   if (!d[SHARD_COUNT].value)
@@ -178,6 +188,17 @@ static struct st_perf_cpu counters_of(struct st_importer* m, uint32_t cpu,
     *ST_PUSH(&m->perf.cpus) = added;
   }
   return m->perf.cpus.data[number];
+}
+
+/* Returns the period of samples with the defaults of a generation. */
+static struct st_sample_period period_of(struct st_importer* m,
+                                         uint32_t generation) {
+  if (m->perf.generation != generation + 1) {
+    m->perf.generation = generation + 1;
+    m->perf.period = read_timebase(
+        m, m->sequences.generations.data[generation].defaults.perf);
+  }
+  return m->perf.period;
 }
 
 static void count_skipped(struct st_importer* m, uint64_t reason) {
@@ -244,6 +265,8 @@ static void add_row(struct st_importer* m, int64_t ts, uint32_t generation,
       f[SAMPLE_CALLSTACK].number
           ? st_interned_stack(m, generation, upid, f[SAMPLE_CALLSTACK].value)
           : ST_NO_ROW;
+  if (callsite != ST_NO_ROW)
+    st_sample_hits_add(&m->perf.hits, utid, callsite, period_of(m, generation));
   struct st_cell cells[ST_PERF_SAMPLE_COLUMNS] = {
       [ST_PERF_SAMPLE_id] = st_int(t->rows),
       [ST_PERF_SAMPLE_ts] = st_int(ts),

@@ -1139,6 +1139,13 @@ class TraceImporter:
         bytes: what would be free without them.
         """
 
+    def sample_hits(self) -> list[tuple[int, int, int, str, int]]:
+        """Return how many rows of `perf_sample` have a thread, a stack and a period.
+
+        A row has utid, callsite_id, the period (0 where the trace doesn't tell it), the counter
+        that the period is of, such as `cpu-clock`, and the number of samples.
+        """
+
 class ArrowTable:
     """A table with the methods of Arrow's PyCapsule interface."""
 

@@ -15,6 +15,7 @@
  *   importer.slices_named("name")          list of (time, duration, track id,
  *   importer.slices_with_argument("key")     flow id, dict of arguments)
  *   importer.heap_classes()                list of tuples
+ *   importer.sample_hits()                 list of tuples
  *
  * An ArrowTable has the methods of Arrow's PyCapsule interface.  The GIL is
  * released while bytes are read, but held while `inflate` runs.
@@ -497,6 +498,32 @@ static PyObject* arrow_stream(PyObject* object, PyObject* const* args,
   return make_capsule(stream, filled, "arrow_array_stream", free_stream);
 }
 
+static PyObject* hit_object(const struct st_storage* s,
+                            struct st_sample_hit hit) {
+  PyObject* counter = text_object(&s->strings, hit.period.counter);
+  return counter ? Py_BuildValue("IIKNK", hit.utid, hit.callsite,
+                                 (unsigned long long)hit.period.period, counter,
+                                 (unsigned long long)hit.samples)
+                 : NULL;
+}
+
+static PyObject* sample_hits(PyObject* object, PyObject* Py_UNUSED(none)) {
+  struct importer_object* self = (struct importer_object*)object;
+  if (!is_finished(self))
+    return NULL;
+  const struct st_sample_hits* hits = &self->importer->perf.hits;
+  PyObject* list = PyList_New(st_sample_hits_count(hits));
+  for (uint32_t i = 0; list && i < st_sample_hits_count(hits); i++) {
+    PyObject* row =
+        hit_object(&self->importer->storage, st_sample_hits_at(hits, i));
+    if (!row)
+      Py_CLEAR(list);
+    else
+      PyList_SET_ITEM(list, i, row);
+  }
+  return list;
+}
+
 static PyMethodDef kArrowMethods[] = {
     {"__arrow_c_schema__", arrow_schema, METH_NOARGS, NULL},
     ST_BIND_KEYWORDS("__arrow_c_stream__", arrow_stream, NULL),
@@ -542,6 +569,7 @@ static PyMethodDef kImporterMethods[] = {
     {"slices_named", slices_named, METH_O, NULL},
     {"slices_with_argument", slices_with_argument, METH_O, NULL},
     {"heap_classes", heap_classes, METH_NOARGS, NULL},
+    {"sample_hits", sample_hits, METH_NOARGS, NULL},
     {"arrow", arrow, METH_O, NULL},
     {0},
 };

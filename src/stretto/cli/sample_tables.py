@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from stretto.analysis.sample_totals import sampling_error
 from stretto.cli.record.summary import and_more, plural
 from stretto.cli.text_table import as_table
 
@@ -38,15 +37,22 @@ def samples_as_text(threads: Sequence[SampledThread], limit: int) -> str:
 
 def _table(thread: SampledThread, limit: int) -> str:
     rows = [
-        (_share(each.self, thread.samples), _share(each.total, thread.samples), _label(each))
+        (_share(each.self, thread), _share(each.total, thread), _label(each))
         for each in thread.functions[:limit]
     ]
     of = f" of {thread.process}" if thread.process else ""
     return (
-        f"\n{thread.name}{of}: {plural(thread.samples, 'sample')}\n\n"
+        f"\n{thread.name}{of}: {_number(thread)}\n\n"
         + as_table(["self", "total", "function"], rows, {"self", "total"})
         + and_more(len(thread.functions), limit, "function")
     )
+
+
+def _number(thread: SampledThread) -> str:
+    text = plural(thread.samples, "sample")
+    if thread.weight == thread.samples:
+        return text
+    return f"{text}, which count as {thread.weight:,.0f}: some have longer periods"
 
 
 def _label(function: SampledFunction) -> str:
@@ -54,29 +60,30 @@ def _label(function: SampledFunction) -> str:
     return f"{function.name} ({file})" if file else function.name
 
 
-def _share(hits: int, samples: int) -> str:
-    if not hits:
+def _share(weight: float, thread: SampledThread) -> str:
+    if not weight:
         return "-"
-    return f"{100 * hits / samples:.1f} ±{100 * sampling_error(hits, samples):.1f} %"
+    return f"{100 * weight / thread.weight:.1f} ±{100 * thread.error(weight):.1f} %"
 
 
 def samples_as_values(
     threads: Sequence[SampledThread], limit: int | None
 ) -> list[dict[str, object]]:
-    """Return the samples for JSON: numbers of samples, and errors as parts of 1."""
+    """Return the samples for JSON: their weights, and errors as parts of 1."""
     return [
         {
             "process": thread.process,
             "thread": thread.name,
             "samples": thread.samples,
-            "functions": [_value(each, thread.samples) for each in thread.functions[:limit]],
+            "weight": thread.weight,
+            "functions": [_value(each, thread) for each in thread.functions[:limit]],
         }
         for thread in threads[:limit]
     ]
 
 
-def _value(function: SampledFunction, samples: int) -> dict[str, object]:
+def _value(function: SampledFunction, thread: SampledThread) -> dict[str, object]:
     return function._asdict() | {
-        "self_error": sampling_error(function.self, samples),
-        "total_error": sampling_error(function.total, samples),
+        "self_error": thread.error(function.self),
+        "total_error": thread.error(function.total),
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from stretto.analysis.sample_weights import SampleHits, sample_hits
 from stretto.analysis.table_rows import rows_of
 
 if TYPE_CHECKING:
@@ -16,7 +17,10 @@ NANOSECONDS, SAMPLES = "nanoseconds", "none"
 
 
 class Stack(NamedTuple):
-    """A stack of a lane, its self time in ns (or its samples), and how often it occurred."""
+    """A stack of a lane, its self time in ns (or its samples), and how often it occurred.
+
+    Samples of longer periods count as several (`sample_weights.py`).
+    """
 
     lane: str
     names: tuple[str, ...]
@@ -75,13 +79,12 @@ def _of_samples(importer: _native.TraceImporter) -> Iterator[Stack]:
     frames = {row["id"]: row["name"] or "?" for row in rows_of(importer, "stack_profile_frame")}
     sites = {row["id"]: row for row in rows_of(importer, "stack_profile_callsite")}
     threads = {row["utid"]: row for row in rows_of(importer, "thread")}
-    counts: dict[tuple[int, int], int] = {}
-    for table in ("cpu_profile_stack_sample", "perf_sample"):
-        for row in rows_of(importer, table):
-            if row["callsite_id"] is not None:
-                key = row["utid"], row["callsite_id"]
-                counts[key] = counts.get(key, 0) + 1
-    for (utid, site), count in counts.items():
+    counts: dict[tuple[int, int], tuple[float, int]] = {}
+    for hits in _all_hits(importer):
+        weight, count = counts.get((hits.utid, hits.callsite), (0, 0))
+        weight += hits.samples * hits.weight
+        counts[hits.utid, hits.callsite] = weight, count + hits.samples
+    for (utid, site), (weight, count) in counts.items():
         names = []
         at: int | None = site
         while at is not None:
@@ -89,4 +92,11 @@ def _of_samples(importer: _native.TraceImporter) -> Iterator[Stack]:
             at = sites[at]["parent_id"]
         thread = threads.get(utid, {})
         lane = thread.get("name") or f"thread {thread.get('tid', 0)}"
-        yield Stack(lane, tuple(reversed(names)), count, count)
+        yield Stack(lane, tuple(reversed(names)), round(weight), count)
+
+
+def _all_hits(importer: _native.TraceImporter) -> Iterator[SampleHits]:
+    for row in rows_of(importer, "cpu_profile_stack_sample"):
+        if row["callsite_id"] is not None:
+            yield SampleHits(row["utid"], row["callsite_id"], 1, 1)
+    yield from sample_hits(importer)

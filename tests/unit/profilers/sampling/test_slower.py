@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from stretto.analysis.sample_totals import sampled_threads
+from stretto.analysis.trace_tables import import_trace
 from stretto.base.notes_tracks import notes_track
 from stretto.profilers.sampling.process import PERF_SAMPLE, STACK_SAMPLE, WALL, find_python
 from stretto.profilers.sampling.samples import ProcessSamples
@@ -94,6 +96,23 @@ def test_samples_after_a_change_come_after_their_stacks(form: int) -> None:
     sampled = [n for n, packet in enumerate(packets) if packet.has(field)]
     assert sampled
     assert min(sampled) > start
+
+
+def test_samples_of_longer_periods_weigh_more_in_summaries_of_the_trace() -> None:
+    with running(ASLEEP) as program:
+        process: Any = SlowProcess(program.pid)
+        samples = ProcessSamples(process, Settings(WALL, MS), 7)
+        parts = []
+        for factor in (1, 4, 1):
+            process.made.factor = factor
+            samples.run(20 * MS)
+            parts.append(samples.drain())  # The factor holds from here on.
+    taken = [sum(p.has("perf_sample") for p in Trace.decode(part).packet) for part in parts]
+    assert min(taken) > 0
+    (thread,) = sampled_threads(import_trace(b"".join(parts)))
+    assert thread.samples == sum(taken)
+    assert thread.weight == taken[0] + taken[1] + 4 * taken[2]
+    assert {f.name: f.self for f in thread.functions}["Shop.order"] == thread.weight
 
 
 def test_summary_names_the_longest_period() -> None:

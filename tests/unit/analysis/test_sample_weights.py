@@ -1,0 +1,162 @@
+"""Samples weigh as much as their periods: in the summary, and in flame graphs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from stretto.analysis.export.profiles import collapsed
+from stretto.analysis.export.stacks import Stack, read_stacks
+from stretto.analysis.sample_totals import SampledFunction, sampled_threads, sampling_error
+from stretto.analysis.sample_weights import sample_hits
+from stretto.analysis.trace_tables import import_trace, table_rows
+from stretto.cli.main import main
+from stretto.protos.config import PerfEvents
+from stretto.protos.trace import (
+    Callstack,
+    Frame,
+    InternedData,
+    InternedString,
+    Mapping,
+    PerfSample,
+    PerfSampleDefaults,
+    ProcessTree,
+    Trace,
+    TracePacket,
+    TracePacketDefaults,
+)
+
+CLEARED, NEEDED = 1, 2
+FAST, SLOW = 1, 2
+"""The stacks: a function each."""
+
+
+def samples(
+    timebase: PerfEvents.Timebase, stack: int, number: int, *, first: int, sequence: int = 1
+) -> list[TracePacket]:
+    """Return defaults with this timebase, and samples of a thread in a stack."""
+    names = ((FAST, b"fast"), (SLOW, b"slow"))
+    data = InternedData(
+        function_names=[InternedString(iid=iid, str=name) for iid, name in names],
+        mapping_paths=[InternedString(iid=1, str=b"/shop.py")],
+        mappings=[Mapping(iid=1, path_string_ids=[1])],
+        frames=[Frame(iid=iid, function_name_id=iid, mapping_id=1) for iid in (FAST, SLOW)],
+        callstacks=[Callstack(iid=iid, frame_ids=[iid]) for iid in (FAST, SLOW)],
+    )
+    defaults = TracePacketDefaults(perf_sample_defaults=PerfSampleDefaults(timebase=timebase))
+    start = TracePacket(
+        timestamp=first,
+        trusted_packet_sequence_id=sequence,
+        sequence_flags=CLEARED,
+        interned_data=data,
+        trace_packet_defaults=defaults,
+    )
+    return [start] + [
+        TracePacket(
+            timestamp=first + at,
+            trusted_packet_sequence_id=sequence,
+            sequence_flags=NEEDED,
+            perf_sample=PerfSample(pid=7, tid=7, callstack_iid=stack),
+        )
+        for at in range(number)
+    ]
+
+
+def every(period: int, name: str = "cpu-clock") -> PerfEvents.Timebase:
+    return PerfEvents.Timebase(period=period, counter=PerfEvents.SW_CPU_CLOCK, name=name)
+
+
+def trace_of(*groups: list[TracePacket]) -> bytes:
+    tree = ProcessTree(
+        processes=[ProcessTree.Process(pid=7, cmdline=["shop.py"])],
+        threads=[ProcessTree.Thread(tid=7, tgid=7, name="MainThread")],
+    )
+    named = TracePacket(timestamp=1, process_tree=tree)
+    return Trace(packet=[named, *(packet for group in groups for packet in group)]).encode()
+
+
+def two_periods() -> bytes:
+    """Return a trace with 300 samples of 1 ms, then 100 of 4 ms."""
+    return trace_of(
+        samples(every(1_000_000), FAST, 300, first=10),
+        samples(every(4_000_000), SLOW, 100, first=1000),
+    )
+
+
+def weights_of(trace: bytes) -> list[float]:
+    return [hits.weight for hits in sample_hits(import_trace(trace))]
+
+
+def test_shares_are_those_of_the_time() -> None:
+    (thread,) = sampled_threads(import_trace(two_periods()))
+    assert (thread.samples, thread.weight) == (400, 700)
+    assert thread.functions == [
+        SampledFunction("slow", "/shop.py", 400, 400),
+        SampledFunction("fast", "/shop.py", 300, 300),
+    ]
+
+
+def test_error_is_that_of_fewer_equal_samples() -> None:
+    (thread,) = sampled_threads(import_trace(two_periods()))
+    # 700² / (300 * 1² + 100 * 4²)
+    assert thread.equal == pytest.approx(490_000 / 1900)
+    share = 4 / 7
+    assert thread.error(400) == pytest.approx(sampling_error(share * thread.equal, thread.equal))
+    assert thread.error(400) > sampling_error(share * 400, 400)
+
+
+def test_equal_periods_count_samples() -> None:
+    groups = (samples(every(5), FAST, 3, first=10), samples(every(5), FAST, 2, first=100))
+    (thread,) = sampled_threads(import_trace(trace_of(*groups)))
+    assert (thread.samples, thread.weight, thread.equal) == (5, 5, 5)
+
+
+def test_weights_compare_periods_of_one_counter_only() -> None:
+    groups = (
+        samples(every(1000), FAST, 1, first=10),
+        samples(every(2500), FAST, 1, first=20),
+        samples(every(30, "cycles"), FAST, 1, first=30, sequence=2),
+        samples(every(60, "cycles"), FAST, 1, first=40, sequence=2),
+    )
+    assert weights_of(trace_of(*groups)) == [1, 2.5, 1, 2]
+
+
+def test_samples_without_a_period_count_once() -> None:
+    by_frequency = PerfEvents.Timebase(frequency=100, counter=PerfEvents.SW_CPU_CLOCK)
+    groups = (
+        samples(by_frequency, FAST, 2, first=10),
+        samples(every(1000), SLOW, 1, first=20, sequence=2),
+        samples(PerfEvents.Timebase(), SLOW, 1, first=30, sequence=3),
+    )
+    assert weights_of(trace_of(*groups)) == [1, 1, 1]
+
+
+def test_flame_graphs_have_the_weights_and_keep_the_numbers() -> None:
+    stacks = read_stacks(import_trace(two_periods()), [])
+    assert stacks.stacks == [
+        Stack("MainThread", ("fast",), 300, 300),
+        Stack("MainThread", ("slow",), 400, 100),
+    ]
+    assert collapsed(stacks) == b"MainThread;fast 300\nMainThread;slow 400\n"
+
+
+def test_tables_count_samples_alike() -> None:
+    rows = table_rows(import_trace(two_periods()), "perf_sample")
+    assert len(rows) == 400
+    assert not any("period" in name or "weight" in name for name in rows[0])
+
+
+def test_summary_tells_that_samples_have_several_periods(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "t.pftrace"
+    path.write_bytes(two_periods())
+    assert main(["summary", str(path)]) == 0
+    text = capsys.readouterr().out
+    assert "shop.py: 400 samples, which count as 700: some have longer periods" in text
+    assert "57.1 ±6.0 %  57.1 ±6.0 %  slow" in text
+    assert main(["summary", "--format", "json", str(path)]) == 0
+    (thread,) = json.loads(capsys.readouterr().out)["samples"]
+    assert (thread["samples"], thread["weight"], thread["functions"][0]["self"]) == (400, 700, 400)
