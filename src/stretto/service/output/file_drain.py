@@ -16,7 +16,6 @@ from stretto.service import limits
 from stretto.service.output.file_writer import FileWriter
 from stretto.service.output.output_file import READER_STOPPED, FileError
 from stretto.service.output.packet_encoder import whole_packets
-from stretto.service.session.flush import PERIODIC
 from stretto.service.timers import Timers
 
 TYPE_CHECKING = False
@@ -174,7 +173,7 @@ class FileDrain:
     def _on_timer(self) -> None:
         config = self._session.config
         if flushes_before_write(config):
-            self._session.flushes.start(0, PERIODIC, lambda _: self._drain())
+            self._session.flushes.start_periodic(lambda _: self._drain())
             return
         if config.write_flush_mode == _FLUSH_DISABLED:
             # Otherwise events of slow writers reach the file only when their chunks are full.

@@ -83,6 +83,9 @@ class Flushes:
     ) -> None:
         """Request a flush from all producers of the session, then call `done`.
 
+        A request is refused, and not counted, if the session is not started or has ended, or too
+        many flushes are pending.
+
         Args:
             timeout_ms: Timeout in ms; 0 for the session's default.
             flags: FlushFlags, sent to the producers.
@@ -91,11 +94,10 @@ class Flushes:
         """
         session = self._session
         session.lifecycle.add(service_packets.FLUSH_STARTED)
-        self.requested += 1
         if not session.started or len(self._pending) >= limits.MAX_PENDING_FLUSHES:
-            self.failed += 1
             session.context.task_runner.post(lambda: done(False))
             return
+        self.requested += 1
         request_id = session.context.next_flush_id()
         targets = self._targets(buffers)
         self._pending[request_id] = _PendingFlush(set(targets), flags, done)
@@ -104,6 +106,16 @@ class Flushes:
         for producer, instance_ids in targets.items():
             self._unanswered.setdefault(producer, {})[request_id] = None
             producer.flush(request_id, instance_ids, flags)
+
+    def start_periodic(self, done: Callable[[bool], object]) -> None:
+        """Flush for a timer, then call `done`; only call it if the data sources stop already.
+
+        A data source that stops commits its data without a flush, so nothing has failed.
+        """
+        if self._session.started:
+            self.start(0, PERIODIC, done)
+        else:
+            done(False)
 
     def _targets(self, buffers: Collection[int] | None) -> dict[SessionProducer, list[int]]:
         targets: dict[SessionProducer, list[int]] = {}

@@ -30,7 +30,7 @@ from stretto.service.output.service_packets import (
 )
 from stretto.service.output.trace_stats import FINAL_FLUSH_FAILED, FINAL_FLUSH_SUCCEEDED
 from stretto.service.session import triggers
-from stretto.service.session.flush import PERIODIC, TRACE_STOP, Flushes
+from stretto.service.session.flush import TRACE_STOP, Flushes
 from stretto.service.session.instances import Instances
 from stretto.service.timers import Timers
 
@@ -253,7 +253,7 @@ class ServiceTracingSession:
         timers.once("slow start", limits.SLOW_START_MS, self._note_slow_starters)
 
     def _flush_periodically(self) -> None:
-        self.flushes.start(0, PERIODIC, lambda _: None)
+        self.flushes.start_periodic(lambda _: None)
 
     def _clear_incremental_state(self) -> None:
         targets: dict[SessionProducer, list[int]] = {}

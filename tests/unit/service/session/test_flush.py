@@ -5,6 +5,8 @@ import pytest
 from stretto.service import limits
 from tests.support.service_setup import event, events, make_config, texts
 
+FLUSH_BEFORE_WRITE = 3
+
 
 def test_flush_request_reaches_the_producer_with_its_flags(setup):
     producer = setup.producer("ds")
@@ -106,6 +108,8 @@ def test_flush_of_a_session_that_is_not_started_fails(setup):
     consumer.flush()
     setup.run()
     assert consumer.flushes == [False, False]
+    flushes = setup.session().flushes
+    assert (flushes.requested, flushes.failed) == (0, 0)
 
 
 def test_data_sources_with_no_flush_are_not_flushed(setup):
@@ -131,6 +135,27 @@ def test_producers_are_flushed_periodically_until_the_session_ends(setup):
     consumer.endpoint.disable_tracing()
     setup.advance(500)
     assert len(producer.flushes) == 4
+
+
+@pytest.mark.parametrize("into_file", [False, True])
+def test_periodic_flushes_end_when_the_data_sources_are_stopped(setup, tmp_path, into_file):
+    """A flush that is due while the data sources stop isn't one that has failed."""
+    producer = setup.producer()
+    producer.register("slow", ack_stop=True)
+    config = make_config("slow", flush_period_ms=100)
+    if into_file:
+        config.write_into_file = True
+        config.output_path = str(tmp_path / "trace")
+        config.file_write_period_ms = 100
+        config.write_flush_mode = FLUSH_BEFORE_WRITE
+    consumer = setup.enable(config)
+    consumer.endpoint.disable_tracing()
+    setup.advance(500)
+    flushes = setup.session().flushes
+    assert (flushes.requested, flushes.failed) == (0, 0)
+    producer.stopped("slow")
+    setup.run()
+    assert consumer.disabled == [""]
 
 
 def test_pending_flushes_are_bounded(setup, monkeypatch):
