@@ -97,6 +97,8 @@ static void read_segments(struct st_elf_file* elf, int fd,
           p.p_offset, p.p_filesz, p.p_vaddr, p.p_flags & PF_X};
     if (p.p_type == PT_NOTE && !elf->build_id_size)
       read_notes(elf, fd, &p);
+    if (p.p_type == PT_GNU_EH_FRAME)
+      elf->tables = p.p_vaddr;
   }
 }
 
@@ -173,6 +175,35 @@ bool st_elf_file_read(struct st_elf_file* elf, int fd) {
   return true;
 }
 
+/* --- Unwind tables -------------------------------------------------------- */
+
+bool st_elf_file_read_tables(struct st_elf_file* elf, int fd) {
+  for (uint32_t i = 0; i < elf->segment_count && elf->tables; i++) {
+    const struct st_elf_segment* s = &elf->segments[i];
+    uint64_t before = elf->tables - s->address;
+    if (elf->table_bytes || elf->tables < s->address || before >= s->size ||
+        s->offset > UINT64_MAX - before)
+      continue;
+    elf->table_size = s->size - before;
+    elf->table_bytes = read_part(fd, s->offset + before, elf->table_size);
+  }
+  return elf->table_bytes != NULL;
+}
+
+static bool read_tables(void* self, uint64_t address, void* to, size_t size) {
+  const struct st_elf_file* elf = self;
+  uint64_t at = address - elf->tables;
+  if (!elf->table_bytes || address < elf->tables || at > elf->table_size ||
+      size > elf->table_size - at)
+    return false;
+  memcpy(to, elf->table_bytes + at, size);
+  return true;
+}
+
+struct st_memory st_elf_file_tables(const struct st_elf_file* elf) {
+  return (struct st_memory){.read = read_tables, .self = (void*)elf};
+}
+
 uint64_t st_elf_file_address(const struct st_elf_file* elf, uint64_t offset) {
   for (uint32_t i = 0; i < elf->segment_count; i++) {
     const struct st_elf_segment* s = &elf->segments[i];
@@ -191,4 +222,5 @@ uint64_t st_elf_file_load_bias(const struct st_elf_file* elf) {
 
 void st_elf_file_free(struct st_elf_file* elf) {
   st_symbol_table_free(&elf->symbols);
+  free(elf->table_bytes);
 }

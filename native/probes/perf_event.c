@@ -7,6 +7,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "probes/perf_record.h"
+#include "probes/perf_register.h"
+
 static void set_sampling(struct perf_event_attr* a,
                          const struct st_perf_sampling* s) {
   a->use_clockid = 1;
@@ -21,7 +24,13 @@ static void set_sampling(struct perf_event_attr* a,
     return;
   a->sample_type |= PERF_SAMPLE_CALLCHAIN;
   a->exclude_callchain_kernel = !s->kernel_frames;
-  a->exclude_callchain_user = !s->user_frames;
+  a->exclude_callchain_user = !s->user_frames || s->user_stack;
+  if (s->user_stack) {
+    a->sample_type |= PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
+    a->sample_regs_user = ST_PERF_REGISTER_MASK;
+    /* As much as a record can have: the kernel shortens it by the rest. */
+    a->sample_stack_user = ST_PERF_MAX_RECORD;
+  }
   a->mmap = a->mmap2 = a->comm = a->comm_exec = a->task = 1;
 }
 

@@ -29,6 +29,9 @@ struct st_perf_sampling {
   uint64_t frequency, period;
   int32_t clock; /* A clockid_t. */
   bool kernel_frames, user_frames;
+  /* Whether the program's frames are unwound later: samples have its registers and
+   * the top of its stack, instead of what frame pointers lead to. */
+  bool user_stack;
 };
 
 static inline bool st_perf_has_stacks(const struct st_perf_sampling* s) {

@@ -2,7 +2,9 @@
 
 #include <string.h>
 
-enum { TRAILER = 16, MAPPING_IDS = 24, PROTECTION_AND_FLAGS = 8 };
+#include "probes/perf_register.h"
+
+enum { TRAILER = 16, MAPPING_IDS = 24, PROTECTION_AND_FLAGS = 8, ABI_64 = 2 };
 
 /* The part of a record that was not read yet. */
 struct body {
@@ -64,11 +66,35 @@ static bool take_thread(struct body* b, struct st_perf_record* r) {
   return take_u32(b, &r->pid) && take_u32(b, &r->tid);
 }
 
-static bool read_sample(struct body* b, bool has_stacks,
+static bool take_registers(struct body* b, struct st_perf_record* r) {
+  uint64_t abi;
+  const uint8_t* words = NULL;
+  if (!take_u64(b, &abi) ||
+      (abi && !(words = take(b, ST_PERF_REGISTERS * sizeof(uint64_t)))))
+    return false;
+  r->registers = abi == ABI_64 ? words : NULL;
+  return true;
+}
+
+static bool take_memory(struct body* b, struct st_perf_record* r) {
+  uint64_t size, valid = 0;
+  if (!take_u64(b, &size) || size > left(b))
+    return false;
+  r->memory = take(b, (size_t)size);
+  if (size && (!take_u64(b, &valid) || valid > size))
+    return false;
+  r->memory_size = (uint32_t)valid;
+  return true;
+}
+
+static bool read_sample(struct body* b, unsigned members,
                         struct st_perf_record* r) {
   return take_thread(b, r) && take_u64(b, &r->time) &&
          take_words(b, &r->counts, &r->count_size) && r->count_size &&
-         (!has_stacks || take_words(b, &r->stack, &r->stack_size));
+         (!(members & ST_PERF_CALL_CHAIN) ||
+          take_words(b, &r->stack, &r->stack_size)) &&
+         (!(members & ST_PERF_USER_STACK) ||
+          (take_registers(b, r) && take_memory(b, r)));
 }
 
 static bool read_mapping(struct body* b, struct st_perf_record* r) {
@@ -129,7 +155,7 @@ static bool read_other(struct body* b, struct st_perf_record* r) {
 }
 
 bool st_perf_record_next(const uint8_t** at, const uint8_t* end,
-                         bool has_stacks, struct st_perf_record* record) {
+                         unsigned members, struct st_perf_record* record) {
   struct body b = {*at, end};
   uint32_t type;
   uint16_t misc, size;
@@ -148,7 +174,7 @@ bool st_perf_record_next(const uint8_t** at, const uint8_t* end,
   *at = b.end;
   record->type = type <= UINT16_MAX ? (uint16_t)type : UINT16_MAX;
   record->misc = misc;
-  if (!(type == ST_PERF_SAMPLE ? read_sample(&b, has_stacks, record)
+  if (!(type == ST_PERF_SAMPLE ? read_sample(&b, members, record)
                                : read_other(&b, record)))
     *record = (struct st_perf_record){.type = ST_PERF_DAMAGED};
   return true;

@@ -5,7 +5,8 @@
  *   6  u16 size   of the whole record, a multiple of 8
  *   8  body
  *
- *   sample      u32 pid, tid; u64 time; u64 n, n counts; u64 n, n addresses
+ *   sample      u32 pid, tid; u64 time; u64 n, n counts; u64 n, n addresses;
+ *               u64 ABI, registers; u64 n, n bytes of the stack, u64 valid bytes
  *   mapping     u32 pid, tid; u64 address, size, offset; 24 bytes of the file's
  *               ids; u32 protection, flags; path
  *   name        u32 pid, tid; name
@@ -14,12 +15,16 @@
  *   throttled   u64 time, id, stream id
  *
  * Samples have these members because events are opened with the sample_type
- * TID | TIME | READ, and CALLCHAIN if stacks are wanted, and with the
- * read_format GROUP.  All other records end with u32 pid, tid; u64 time
- * (sample_id_all).
+ * TID | TIME | READ and the read_format GROUP.  ST_PERF_CALL_CHAIN and
+ * ST_PERF_USER_STACK say whether they have the addresses, and the registers and
+ * the stack of the user's program.  All other records end with u32 pid, tid;
+ * u64 time (sample_id_all).
+ *
+ * The registers are those of perf_register.h; there are none (ABI 0) in samples of
+ * the kernel's own threads.
  *
  *   struct st_perf_record record;
- *   while (st_perf_record_next(&at, end, has_stacks, &record)) ...
+ *   while (st_perf_record_next(&at, end, members, &record)) ...
  *
  * The bytes are a copy of the ring buffer.  Each size is validated; a record
  * with a wrong size gets the type ST_PERF_DAMAGED.
@@ -52,6 +57,9 @@ enum {
   ST_PERF_MAX_RECORD = 65528, /* A u16 that is a multiple of 8. */
 };
 
+/* Which members samples have. */
+enum { ST_PERF_CALL_CHAIN = 1, ST_PERF_USER_STACK = 2 };
+
 /* Addresses at or above this one in a stack are marks: the addresses that
  * follow belong to the kernel or to the program. */
 #define ST_PERF_FIRST_MARK ((uint64_t)-4095)
@@ -67,6 +75,11 @@ struct st_perf_record {
   const uint8_t* counts;
   const uint8_t* stack;
   uint32_t count_size, stack_size;
+  /* Sample: the registers in user mode, of a program with 64 bits, else NULL; the
+   * bytes from its stack pointer on. */
+  const uint8_t* registers;
+  const uint8_t* memory;
+  uint32_t memory_size;
   /* Mapping. */
   uint64_t address, size, offset;
   uint32_t protection;
@@ -85,4 +98,4 @@ uint64_t st_perf_word(const uint8_t* words, uint32_t index);
 /* Reads the record at *at, and moves *at behind it.  Returns false at the end.
  * Damaged: a record whose size is wrong; then *at becomes `end`. */
 bool st_perf_record_next(const uint8_t** at, const uint8_t* end,
-                         bool has_stacks, struct st_perf_record* record);
+                         unsigned members, struct st_perf_record* record);

@@ -17,6 +17,7 @@ enum {
   CPU_MODE = 5,
   TIMEBASE_COUNT = 6,
   FOLLOWER_COUNTS = 7,
+  UNWIND_ERROR = 16,
   SKIPPED_REASON = 18,
   /* PerfSample.SampleSkipReason */
   NOT_SKIPPED = 0,
@@ -31,7 +32,8 @@ enum {
 /* --- Life cycle ---------------------------------------------------------- */
 
 struct st_perf_sampler* st_perf_sampler_create(uint32_t cpu_count,
-                                               bool has_stacks, size_t capacity,
+                                               unsigned members,
+                                               size_t capacity,
                                                uint32_t max_samples) {
   struct st_perf_sampler* s = calloc(1, sizeof *s);
   if (!s)
@@ -40,10 +42,13 @@ struct st_perf_sampler* st_perf_sampler_create(uint32_t cpu_count,
   s->records = malloc(capacity);
   s->table = st_stack_table_create();
   s->capacity = capacity;
-  s->has_stacks = has_stacks;
+  s->members = members;
   s->max_samples = max_samples;
   s->processes.limit = s->threads.limit = MAX_KNOWN;
-  if (s->cpus && s->records && s->table)
+  if (members & ST_PERF_USER_STACK)
+    s->unwinder = st_perf_unwinder_create();
+  bool can_unwind = s->unwinder || !(members & ST_PERF_USER_STACK);
+  if (s->cpus && s->records && s->table && can_unwind)
     return s;
   st_perf_sampler_destroy(s);
   return NULL;
@@ -56,6 +61,7 @@ void st_perf_sampler_destroy(struct st_perf_sampler* s) {
     st_stack_table_destroy(s->table);
   st_address_table_clear(&s->processes);
   st_address_table_clear(&s->threads);
+  st_perf_unwinder_destroy(s->unwinder);
   free(s->cpus);
   free(s->records);
   free(s->entries);
@@ -130,7 +136,7 @@ void st_perf_sampler_add_records(struct st_perf_sampler* s, uint32_t cpu,
                                  const uint8_t* records, size_t size) {
   const uint8_t *at = records, *end = records + size, *begin = at;
   struct st_perf_record r;
-  while (st_perf_record_next(&at, end, s->has_stacks, &r)) {
+  while (st_perf_record_next(&at, end, s->members, &r)) {
     if (r.type == ST_PERF_DAMAGED || !reserve_entry(s))
       s->damaged++;
     else
@@ -182,6 +188,51 @@ void st_perf_sampler_clear(struct st_perf_sampler* s) {
   st_stack_table_clear(s->table);
 }
 
+void st_perf_sampler_add_code(struct st_perf_sampler* s, uint64_t start,
+                              uint64_t end, uint64_t bias,
+                              const struct st_elf_file* file) {
+  uint64_t space;
+  bool in_scope;
+  if (s->unwinder && find_process(s, s->record.pid, &space, &in_scope))
+    st_perf_unwinder_add(s->unwinder,
+                         &(struct st_perf_code){space, start, end, bias, file});
+}
+
+void st_perf_sampler_clear_code(struct st_perf_sampler* s) {
+  if (s->unwinder)
+    st_perf_unwinder_clear(s->unwinder);
+}
+
+/* Stores the kernel's part of the stack.  Returns its number of words. */
+static uint32_t copy_kernel_stack(struct st_perf_sampler* s) {
+  uint32_t words = s->record.stack_size;
+  words = words < ST_PERF_MAX_DEPTH ? words : ST_PERF_MAX_DEPTH;
+  for (uint32_t i = 0; i < words; i++)
+    s->unwound[i] = st_perf_word(s->record.stack, i);
+  return words;
+}
+
+/* Makes the sample's stack.  Returns false if the owner should be asked which code
+ * an address has. */
+static bool unwind(struct st_perf_sampler* s, uint64_t space) {
+  uint32_t words = copy_kernel_stack(s);
+  uint64_t* pcs = s->unwound + words + 1;
+  s->unwound[words++] = ST_PERF_USER_MARK;
+  struct st_perf_unwound found = st_perf_unwind(s->unwinder, space, &s->record,
+                                                pcs, ST_PERF_MAX_DEPTH - 1);
+  bool was_asked = s->asked == ST_PERF_NEW_CODE && found.missing == s->missing;
+  s->missing = found.missing;
+  s->unwind_error = found.error;
+  if (found.missing && !was_asked)
+    return false;
+  for (uint32_t i = 1; i < found.depth; i++)
+    pcs[i]++; /* As the kernel's: number_frames() reduces all but the first. */
+  s->record.stack = (const uint8_t*)s->unwound;
+  s->record.stack_size = words + found.depth;
+  s->record.registers = NULL; /* It is done. */
+  return true;
+}
+
 /* Stores the numbers of the stack's frames, the outermost first, and collects
  * the addresses without a number.  Returns the depth. */
 static uint32_t number_frames(struct st_perf_sampler* s, uint64_t user_space,
@@ -229,6 +280,8 @@ static enum st_perf_stop write_sample(const struct st_perf_sampler* s,
     st_message_append_varint(&m, FOLLOWER_COUNTS, st_perf_word(r->counts, i));
   if (stack)
     st_message_append_varint(&m, CALLSTACK, stack);
+  if (s->unwind_error && stack)
+    st_message_append_varint(&m, UNWIND_ERROR, s->unwind_error);
   if (skipped)
     st_message_append_varint(&m, SKIPPED_REASON, skipped);
   st_message_finalize(&m);
@@ -259,7 +312,7 @@ static enum st_perf_stop handle_sample(struct st_perf_sampler* s,
   const struct st_perf_record* r = &s->record;
   uint64_t space = 0;
   bool in_scope = false;
-  if (!s->has_stacks)
+  if (!s->members)
     return write_sample(s, 0, NOT_SKIPPED, root);
   bool is_decided = find_process(s, r->pid, &space, &in_scope);
   if (!is_decided || !st_address_table_find(&s->threads, key_of(r->tid))) {
@@ -267,12 +320,14 @@ static enum st_perf_stop handle_sample(struct st_perf_sampler* s,
     if (!s->asked)
       return ST_PERF_NEW_THREAD;
   }
-  if (!in_scope || !r->stack_size)
+  if (!in_scope || (!r->stack_size && !r->registers))
     return skip(s, SKIPPED_NOT_IN_SCOPE, root);
   if (s->kernel_only && (r->misc & ST_PERF_MODE) == USER_MODE)
     return write_sample(s, 0, NOT_SKIPPED, root);
   if (s->max_stack_bytes && s->stack_bytes > s->max_stack_bytes)
     return skip(s, SKIPPED_ENQUEUE, root);
+  if (r->registers && !unwind(s, space))
+    return ST_PERF_NEW_CODE;
   return handle_stack(s, space, root);
 }
 
@@ -336,8 +391,10 @@ static bool open_record(struct st_perf_sampler* s) {
   const struct st_perf_entry* e = &s->entries[s->next++];
   const uint8_t* at = e->at;
   s->cpu = e->cpu;
-  st_perf_record_next(&at, e->at + e->size, s->has_stacks, &s->record);
-  s->stack_bytes += s->record.stack_size * sizeof(uint64_t);
+  st_perf_record_next(&at, e->at + e->size, s->members, &s->record);
+  s->unwind_error = 0;
+  s->stack_bytes +=
+      s->record.stack_size * sizeof(uint64_t) + s->record.memory_size;
   return true;
 }
 
@@ -345,7 +402,8 @@ enum st_perf_stop st_perf_sampler_next(struct st_perf_sampler* s,
                                        struct st_message* root) {
   while (open_record(s)) {
     enum st_perf_stop stop = handle(s, root);
-    bool is_question = stop == ST_PERF_NEW_THREAD || stop == ST_PERF_NEW_FRAMES;
+    bool is_question = stop == ST_PERF_NEW_THREAD || stop == ST_PERF_NEW_CODE ||
+                       stop == ST_PERF_NEW_FRAMES;
     s->asked = is_question ? stop : ST_PERF_DONE;
     if (stop != ST_PERF_DONE)
       return stop;

@@ -10,6 +10,9 @@
  *   ST_PERF_NEW_THREAD  the first sample of a thread, or after exec.  The owner
  *                       describes it, and calls st_perf_sampler_decide() for its
  *                       process
+ *   ST_PERF_NEW_CODE    unwinding has come to an unknown address, `missing`: the
+ *                       owner says by st_perf_sampler_add_code() which file is
+ *                       there; if none is, the stack ends
  *   ST_PERF_NEW_FRAMES  a stack has unknown addresses: the owner numbers each
  *                       by st_perf_sampler_add_frame()
  *   ST_PERF_CHANGE      a process was forked, renamed, mapped a file, or ended
@@ -25,9 +28,13 @@
  * which changes by st_perf_sampler_renew(); the kernel is space 0.  Return
  * addresses are reduced by 1, so that they belong to the call.
  *
+ * Frames of programs are those that the kernel has found by frame pointers; or,
+ * with ST_PERF_USER_STACK, those that perf_unwinder.h finds.
+ *
  * Packets: the timestamp is in the event's clock; they need the sequence's
  * incremental state.  Samples that have no stack because of the process or of a
- * limit say so in sample_skipped_reason.
+ * limit say so in sample_skipped_reason.  Stacks whose outermost calls were not
+ * found say why in unwind_error.
  *
  * Limits: the bytes of a read (`capacity`), and the samples of a CPU per read;
  * the rest stays in the rings.  ST_PERF_MAX_DEPTH addresses of a stack are kept,
@@ -39,6 +46,7 @@
 #include "probes/address_table.h"
 #include "probes/perf_record.h"
 #include "probes/perf_ring.h"
+#include "probes/perf_unwinder.h"
 #include "probes/stack_table.h"
 
 enum {
@@ -50,6 +58,7 @@ enum {
 enum st_perf_stop {
   ST_PERF_DONE = 0,
   ST_PERF_NEW_THREAD,
+  ST_PERF_NEW_CODE,
   ST_PERF_NEW_FRAMES,
   ST_PERF_CHANGE,
   ST_PERF_KERNEL_LOSS,
@@ -74,7 +83,7 @@ struct st_perf_frame_key {
 struct st_perf_sampler {
   struct st_perf_cpu* cpus;
   uint32_t cpu_count;
-  bool has_stacks;
+  unsigned members; /* Which samples have. */
   /* Samples without frames of the user's programs: what ran in user mode has no
    * stack. */
   bool kernel_only;
@@ -96,6 +105,13 @@ struct st_perf_sampler {
   struct st_perf_frame_key unknown[ST_PERF_MAX_DEPTH];
   uint32_t unknown_count;
 
+  /* With ST_PERF_USER_STACK: the stack of the sample, instead of the record's own,
+   * and what was said of it. */
+  struct st_perf_unwinder* unwinder;
+  uint64_t unwound[2 * ST_PERF_MAX_DEPTH];
+  uint64_t missing;
+  uint32_t unwind_error;
+
   struct st_stack_table* table;
   /* By pid + 1: space << 1 | in scope.  By tid + 1: the pid. */
   struct st_address_table processes, threads;
@@ -105,7 +121,8 @@ struct st_perf_sampler {
 
 /* Returns NULL when out of memory. */
 struct st_perf_sampler* st_perf_sampler_create(uint32_t cpu_count,
-                                               bool has_stacks, size_t capacity,
+                                               unsigned members,
+                                               size_t capacity,
                                                uint32_t max_samples);
 /* Unmaps the rings.  The events' descriptors stay the owner's. */
 void st_perf_sampler_destroy(struct st_perf_sampler* s);
@@ -123,6 +140,13 @@ void st_perf_sampler_sort(struct st_perf_sampler* s);
  * ST_PERF_PACKET, the root has the fields of a TracePacket. */
 enum st_perf_stop st_perf_sampler_next(struct st_perf_sampler* s,
                                        struct st_message* root);
+
+/* Says which file has the code around `missing`.  Its space is that of the record's
+ * process.  The file must exist until st_perf_sampler_clear_code(). */
+void st_perf_sampler_add_code(struct st_perf_sampler* s, uint64_t start,
+                              uint64_t end, uint64_t bias,
+                              const struct st_elf_file* file);
+void st_perf_sampler_clear_code(struct st_perf_sampler* s);
 
 /* Stores whether samples of a process are wanted.  A process that was undecided
  * gets a new space. */

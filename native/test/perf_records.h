@@ -5,6 +5,7 @@
 
 #include "check.h"
 #include "probes/perf_record.h"
+#include "probes/perf_register.h"
 
 struct record_builder {
   uint8_t data[1 << 14];
@@ -65,6 +66,31 @@ static inline void put_sample(struct record_builder* b, uint16_t mode,
     put_u64(b, depth);
     put_bytes(b, stack, depth * sizeof *stack);
   }
+  record_end(b);
+}
+
+/* Adds a sample with registers, and `size` bytes of a stack of which `valid` are
+ * there.  Its call chain has one word. */
+static inline void put_user_sample(struct record_builder* b, uint32_t pid,
+                                   uint64_t time, uint64_t pc, uint64_t sp,
+                                   const void* stack, size_t size,
+                                   uint64_t valid) {
+  enum { SP = ST_PERF_REGISTERS == 17 ? 7 : 31, PC = SP + 1, ABI_64 = 2 };
+  record_begin(b, ST_PERF_SAMPLE, 2);
+  put_u32(b, pid);
+  put_u32(b, pid);
+  put_u64(b, time);
+  put_u64(b, 1);
+  put_u64(b, 7);
+  put_u64(b, 1);
+  put_u64(b, ST_PERF_KERNEL_MARK);
+  put_u64(b, ABI_64);
+  for (int i = 0; i < ST_PERF_REGISTERS; i++)
+    put_u64(b, i == SP ? sp : i == PC ? pc : 100u + (unsigned)i);
+  put_u64(b, size);
+  put_bytes(b, stack, size);
+  if (size)
+    put_u64(b, valid);
   record_end(b);
 }
 

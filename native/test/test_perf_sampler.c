@@ -3,12 +3,13 @@
 
 #include "perf_records.h"
 #include "text_output.h"
+#include "unwind_tables.h"
 
 static struct record_builder built;
 static struct st_perf_sampler* s;
 
-static void start(bool has_stacks) {
-  s = st_perf_sampler_create(1, has_stacks, 1 << 16, 100);
+static void start(unsigned members) {
+  s = st_perf_sampler_create(1, members, 1 << 16, 100);
   CHECK(s);
   built.size = 0;
 }
@@ -43,7 +44,7 @@ static void sample_is(const char* fields) {
 }
 
 static void sample_without_stacks_is_a_packet(void) {
-  start(false);
+  start(0);
   put_sample(&built, 2, 10, 11, 99, NULL, 0);
   give(3);
   CHECK_EQ(next(), ST_PERF_PACKET);
@@ -62,7 +63,7 @@ static const uint64_t kStack[] = {ST_PERF_KERNEL_MARK, 0xFFFF0000, 0xFFFF0100,
                                   ST_PERF_USER_MARK,   0x1000,     0x2000};
 
 static void owner_is_asked_about_threads_and_frames(void) {
-  start(true);
+  start(ST_PERF_CALL_CHAIN);
   put_sample(&built, 1, 10, 11, 99, kStack, 6);
   put_sample(&built, 1, 10, 11, 100, kStack, 6);
   give(0);
@@ -93,7 +94,7 @@ static void owner_is_asked_about_threads_and_frames(void) {
 }
 
 static void frames_that_stay_unknown_are_told(void) {
-  start(true);
+  start(ST_PERF_CALL_CHAIN);
   put_sample(&built, 2, 10, 10, 1, kStack, 6);
   give(0);
   CHECK_EQ(next(), ST_PERF_NEW_THREAD);
@@ -105,7 +106,7 @@ static void frames_that_stay_unknown_are_told(void) {
 }
 
 static void processes_out_of_scope_have_no_stacks(void) {
-  start(true);
+  start(ST_PERF_CALL_CHAIN);
   put_sample(&built, 2, 10, 10, 1, kStack, 6);
   put_sample(&built, 2, 10, 12, 2, kStack, 6);
   put_mapping(&built, 10, 0x1000, "/x", 3);
@@ -122,7 +123,7 @@ static void processes_out_of_scope_have_no_stacks(void) {
 
 static void what_runs_in_user_mode_has_no_kernel_stack(void) {
   const uint64_t none[] = {ST_PERF_KERNEL_MARK};
-  start(true);
+  start(ST_PERF_CALL_CHAIN);
   s->kernel_only = true;
   put_sample(&built, 2, 10, 10, 1, none, 1);
   give(0);
@@ -133,7 +134,7 @@ static void what_runs_in_user_mode_has_no_kernel_stack(void) {
 }
 
 static void stacks_beyond_the_limit_of_a_read_are_told(void) {
-  start(true);
+  start(ST_PERF_CALL_CHAIN);
   s->max_stack_bytes = 60;
   put_sample(&built, 2, 10, 10, 1, kStack, 6);
   put_sample(&built, 2, 10, 10, 2, kStack, 6);
@@ -148,9 +149,40 @@ static void stacks_beyond_the_limit_of_a_read_are_told(void) {
   end();
 }
 
+static void stacks_are_unwound_with_the_code_that_the_owner_names(void) {
+  static const struct st_elf_file kFile = {
+      .tables = TABLES, .table_bytes = tables, .table_size = sizeof tables};
+  start(ST_PERF_CALL_CHAIN | ST_PERF_USER_STACK);
+  make_tables("", 0);
+  stack[0] = CODE + 201;
+  put_user_sample(&built, 10, 1, CODE, STACK, stack, sizeof stack, 16);
+  put_user_sample(&built, 10, 2, 0x9000, STACK, stack, sizeof stack, 16);
+  give(0);
+  CHECK_EQ(next(), ST_PERF_NEW_THREAD);
+  st_perf_sampler_decide(s, 10, true);
+  CHECK_EQ(next(), ST_PERF_NEW_CODE);
+  CHECK_EQ(s->missing, CODE);
+  st_perf_sampler_add_code(s, CODE, CODE + 1000, 0, &kFile);
+  CHECK_EQ(next(), ST_PERF_NEW_FRAMES);
+  CHECK_EQ(s->unknown_count, 2);
+  CHECK_EQ(s->unknown[0].address, CODE);
+  CHECK_EQ(s->unknown[1].address, CODE + 200);
+  for (uint32_t i = 0; i < 2; i++)
+    st_perf_sampler_add_frame(s, s->unknown[i].space, s->unknown[i].address, i);
+  sample_is("1:0 2:10 3:10 5:2 6:7 4:1");
+  CHECK_EQ(next(), ST_PERF_NEW_CODE);
+  CHECK_EQ(s->missing, 0x9000);
+  CHECK_EQ(next(), ST_PERF_NEW_FRAMES); /* No file is there. */
+  CHECK_EQ(s->unknown_count, 1);
+  st_perf_sampler_add_frame(s, s->unknown[0].space, 0x9000, 9);
+  sample_is("1:0 2:10 3:10 5:2 6:7 4:2 16:5");
+  CHECK_EQ(next(), ST_PERF_DONE);
+  end();
+}
+
 static void records_of_all_cpus_are_in_the_order_of_time(void) {
   static struct record_builder other;
-  start(true);
+  start(ST_PERF_CALL_CHAIN);
   other.size = 0;
   put_sample(&built, 2, 10, 10, 5, kStack, 6);
   put_name(&other, ST_PERF_EXEC, 10, 10, "new", 3);
@@ -167,7 +199,7 @@ static void records_of_all_cpus_are_in_the_order_of_time(void) {
 
 static void addresses_after_renewal_are_new(void) {
   const uint64_t stack[] = {ST_PERF_USER_MARK, 0x1000};
-  start(true);
+  start(ST_PERF_CALL_CHAIN);
   put_sample(&built, 2, 10, 10, 1, stack, 2);
   put_mapping(&built, 10, 0x1000, "/new", 2);
   put_sample(&built, 2, 10, 10, 3, stack, 2);
@@ -186,7 +218,7 @@ static void addresses_after_renewal_are_new(void) {
 }
 
 static void losses_ends_and_forks_are_shown(void) {
-  start(true);
+  start(ST_PERF_CALL_CHAIN);
   put_lost(&built, 9, 1);
   put_fork(&built, ST_PERF_FORK, 11, 10, 11, 2);
   put_fork(&built, ST_PERF_FORK, 10, 10, 12, 3); /* A thread. */
@@ -211,6 +243,7 @@ int main(void) {
   RUN(processes_out_of_scope_have_no_stacks);
   RUN(what_runs_in_user_mode_has_no_kernel_stack);
   RUN(stacks_beyond_the_limit_of_a_read_are_told);
+  RUN(stacks_are_unwound_with_the_code_that_the_owner_names);
   RUN(records_of_all_cpus_are_in_the_order_of_time);
   RUN(addresses_after_renewal_are_new);
   RUN(losses_ends_and_forks_are_shown);

@@ -1430,6 +1430,8 @@ class PerfSampler:
             polled.
         max_samples: The most samples of a CPU in one `read`.
         max_stack_bytes: The most bytes of stacks in one `read`; 0 for no limit.
+        user_stack: Whether frames of programs are unwound by the tables of their files, which
+            `add_code` names, instead of found by frame pointers.
     """
 
     def __new__(
@@ -1440,6 +1442,7 @@ class PerfSampler:
         ring_pages: int,
         max_samples: int,
         max_stack_bytes: int,
+        user_stack: bool = False,
     ) -> Self: ...
     def open(
         self,
@@ -1483,6 +1486,7 @@ class PerfSampler:
 
         Returns:
             ("thread", pid, tid, has_user_stack): `decide` tells whether the process is wanted.
+            ("code", pid, address): `add_code` names the file there, if any. With `user_stack`.
             ("frames", pid, ((space, address), ...)): `add_frame` numbers each address.
             ("name", pid, tid, name, is_exec), ("mapping", pid, address, size, offset, path),
             ("fork", pid, parent), ("exit", pid, tid): what has changed.
@@ -1502,6 +1506,19 @@ class PerfSampler:
     def renew(self, pid: int, /) -> None:
         """Forget the addresses of a process, because its mappings have changed."""
 
+    def add_code(self, start: int, end: int, bias: int, elf: ElfFile | None, /) -> None:
+        """Name the file of code of the process that `next` has asked about.
+
+        Args:
+            start: The first address.
+            end: The address after it.
+            bias: The addresses minus those of the file itself, modulo 2^64.
+            elf: The file, read with its unwind tables; None if it has none.
+        """
+
+    def clear_code(self) -> None:
+        """Forget all code, and the files."""
+
     def add_frame(self, space: int, address: int, key: int, /) -> int:
         """Return the number of an address, from 1; 0 if there is no room.
 
@@ -1519,6 +1536,10 @@ class PerfSampler:
 class ElfFile:
     """The build id and the functions of a 64-bit ELF file.
 
+    Args:
+        path: The file.
+        unwind_tables: Whether the tables by which a profiler finds callers are read, too.
+
     Raises:
         OSError: The file can't be opened.
         ValueError: It is no 64-bit ELF file.
@@ -1529,7 +1550,7 @@ class ElfFile:
     load_bias: Final[int]
     """The addresses of the code minus its offsets in the file, modulo 2^64."""
 
-    def __new__(cls, path: str | bytes) -> Self: ...
+    def __new__(cls, path: str | bytes, unwind_tables: bool = False) -> Self: ...
     def address(self, offset: int, /) -> int:
         """Return the address of the code at an offset of the file."""
 

@@ -143,6 +143,36 @@ def test_busy_program_is_sampled_with_its_functions(
     assert name == sys.executable
 
 
+STACKS = """
+with recursive calls(sample, call) as (
+  select s.id, s.callsite_id from perf_sample s join thread using (utid)
+    where tid = {pid} and callsite_id is not null
+  union all
+  select sample, c.parent_id from calls join stack_profile_callsite c on c.id = call
+    where c.parent_id is not null)
+select sample, group_concat(f.name, ';') from calls
+join stack_profile_callsite c on c.id = call join stack_profile_frame f on f.id = c.frame_id
+group by sample
+"""
+"""Selects the functions of each sample."""
+
+
+@needs_perf
+def test_stacks_are_complete_without_frame_pointers(
+    tmp_path: Path, busy: subprocess.Popen[bytes]
+) -> None:
+    scope = PerfEventConfig.Scope(target_pid=[busy.pid])
+    config = PerfEventConfig(
+        timebase=Timebase(frequency=500),
+        callstack_sampling=Stacks(user_frames=PerfEventConfig.UNWIND_DWARF, scope=scope),
+    )
+    with TraceProcessor(record(tmp_path, config), engine="sqlite") as trace:
+        stacks = [names.split(";") for _, names in trace.query(STACKS.format(pid=busy.pid))]
+    assert len(stacks) > 20
+    whole = [names for names in stacks if {"_start", "_PyEval_EvalFrameDefault"} <= set(names)]
+    assert len(whole) >= 0.95 * len(stacks)
+
+
 @needs_perf
 def test_tracepoint_counts_each_event(tmp_path: Path) -> None:
     try:
@@ -170,10 +200,10 @@ def test_polled_counters_have_no_samples(tmp_path: Path) -> None:
 
 
 def test_reason_of_a_refusal_is_in_the_trace(tmp_path: Path) -> None:
-    config = PerfEventConfig(callstack_sampling=Stacks(user_frames=PerfEventConfig.UNWIND_DWARF))
+    config = PerfEventConfig(callstack_sampling=Stacks(user_frames=PerfEventConfig.UNWIND_SKIP))
     with TraceProcessor(record(tmp_path, config, seconds=0)) as trace:
         ((name,),) = trace.query("select name from slice").fetchall()
-    assert name.startswith("not recorded: user_frames: UNWIND_DWARF is not supported")
+    assert name == "not recorded: callstack_sampling asks for neither kernel_frames nor user_frames"
 
 
 @needs_perf

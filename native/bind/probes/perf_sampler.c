@@ -1,7 +1,7 @@
 /* PerfSampler: samples of all processes by perf events.
  *
  *   sampler = PerfSampler(cpu_count, kernel_frames, user_frames, ring_pages,
- *                         max_samples, max_stack_bytes)
+ *                         max_samples, max_stack_bytes, user_stack=False)
  *   sampler.open(cpu, events, frequency, period, clock)
  *   sampler.enable(True)
  *   more = sampler.read()          copies the records of all CPUs
@@ -12,6 +12,11 @@
  * excluded is a sum of 1 user, 2 kernel, 4 hypervisor.  The stops of next():
  *
  *   ("thread", pid, tid, has_user_stack)   decide(pid, in_scope) answers
+ *   ("code", pid, address)                 add_code(start, end, bias, elf) may
+ *                                          answer: elf is an ElfFile or None.  Only
+ *                                          with user_stack: frames of programs are
+ *                                          unwound by the tables of files.
+ *                                          clear_code() forgets all answers
  *   ("frames", pid, ((space, address), ...))     add_frame(...) answers
  *   ("name", pid, tid, name, is_exec)
  *   ("mapping", pid, address, size, offset, path)
@@ -29,6 +34,7 @@
 #include "bind/common/arguments.h"
 #include "bind/common/types.h"
 #include "bind/probes/message_bytes.h"
+#include "bind/probes/symbols.h"
 #include "probes/perf_event.h"
 
 enum { MAX_GROUP = 64, MAX_PAGES = 1 << 16, MAX_CAPACITY = 1 << 26 };
@@ -43,6 +49,7 @@ struct perf_sampler {
   int (*files)[MAX_GROUP];
   struct message_bytes message;
   PyObject* packets;
+  PyObject* elf_files; /* A set: those that the sampler uses. */
 };
 
 /* Returns the bytes that hold a read of all rings, within limits. */
@@ -54,12 +61,19 @@ static size_t capacity_of(int64_t cpus, int64_t pages) {
   return all > least ? all : least;
 }
 
+/* Returns which members samples have. */
+static unsigned members_of(const struct st_perf_sampling* s) {
+  if (!st_perf_has_stacks(s))
+    return 0;
+  return ST_PERF_CALL_CHAIN | (s->user_stack ? ST_PERF_USER_STACK : 0u);
+}
+
 static PyObject* perf_sampler_new(PyTypeObject* type, PyObject* args,
                                   PyObject* kwargs) {
   ST_BIND_SIGNATURE(kSignature, 6, "PerfSampler", "cpu_count", "kernel_frames",
                     "user_frames", "ring_pages", "max_samples",
-                    "max_stack_bytes");
-  PyObject* in[6];
+                    "max_stack_bytes", "user_stack");
+  PyObject* in[7];
   int64_t cpus, pages, samples, stack_bytes;
   if (!st_bind_new_arguments(&kSignature, args, kwargs, in) ||
       !st_bind_integer(in[0], "cpu_count", 1, ST_PERF_MAX_CPUS, &cpus) ||
@@ -72,14 +86,16 @@ static PyObject* perf_sampler_new(PyTypeObject* type, PyObject* args,
     return NULL;
   self->sampling.kernel_frames = PyObject_IsTrue(in[1]) == 1;
   self->sampling.user_frames = PyObject_IsTrue(in[2]) == 1;
+  self->sampling.user_stack = in[6] && PyObject_IsTrue(in[6]) == 1;
   self->ring_pages = (size_t)pages;
   self->cpu_limit = (uint32_t)cpus;
   self->files = PyMem_Calloc((size_t)cpus, sizeof *self->files);
   self->packets = PyList_New(0);
-  self->sampler = st_perf_sampler_create(
-      self->cpu_limit, st_perf_has_stacks(&self->sampling),
-      capacity_of(cpus, pages), (uint32_t)samples);
-  if (!self->files || !self->packets || !self->sampler) {
+  self->elf_files = PySet_New(NULL);
+  self->sampler =
+      st_perf_sampler_create(self->cpu_limit, members_of(&self->sampling),
+                             capacity_of(cpus, pages), (uint32_t)samples);
+  if (!self->files || !self->packets || !self->elf_files || !self->sampler) {
     Py_DECREF(self);
     return PyErr_NoMemory();
   }
@@ -108,6 +124,7 @@ static void perf_sampler_dealloc(PyObject* object) {
   message_bytes_free(&self->message);
   PyMem_Free(self->files);
   Py_XDECREF(self->packets);
+  Py_XDECREF(self->elf_files);
   st_bind_free(object);
 }
 
@@ -277,6 +294,8 @@ static PyObject* frames_tuple(const struct st_perf_sampler* s) {
 }
 
 static bool has_user_stack(const struct st_perf_record* r) {
+  if (r->registers)
+    return true;
   for (uint32_t i = 0; i < r->stack_size; i++)
     if (st_perf_word(r->stack, i) == ST_PERF_USER_MARK)
       return true;
@@ -309,6 +328,9 @@ static PyObject* stop_tuple(const struct st_perf_sampler* s,
     case ST_PERF_NEW_THREAD:
       return Py_BuildValue("sIIO", "thread", r->pid, r->tid,
                            has_user_stack(r) ? Py_True : Py_False);
+    case ST_PERF_NEW_CODE:
+      return Py_BuildValue("sIK", "code", r->pid,
+                           (unsigned long long)s->missing);
     case ST_PERF_NEW_FRAMES:
       return Py_BuildValue("sIN", "frames", r->pid, frames_tuple(s));
     case ST_PERF_KERNEL_LOSS:
@@ -404,6 +426,31 @@ static PyObject* perf_sampler_renew(PyObject* object, PyObject* pid) {
   Py_RETURN_NONE;
 }
 
+static PyObject* perf_sampler_add_code(PyObject* object, PyObject* args) {
+  struct perf_sampler* self = (struct perf_sampler*)object;
+  struct st_perf_sampler* s = open_sampler(object);
+  unsigned long long start, end, bias;
+  PyObject* elf;
+  if (!s || !PyArg_ParseTuple(args, "KKKO:add_code", &start, &end, &bias, &elf))
+    return NULL;
+  const struct st_elf_file* file =
+      elf == Py_None ? NULL : st_bind_elf_file(elf);
+  if (PyErr_Occurred() || (file && PySet_Add(self->elf_files, elf) < 0))
+    return NULL;
+  st_perf_sampler_add_code(s, start, end, bias, file);
+  Py_RETURN_NONE;
+}
+
+static PyObject* perf_sampler_clear_code(PyObject* object,
+                                         PyObject* Py_UNUSED(none)) {
+  struct st_perf_sampler* s = open_sampler(object);
+  if (!s)
+    return NULL;
+  st_perf_sampler_clear_code(s);
+  PySet_Clear(((struct perf_sampler*)object)->elf_files);
+  Py_RETURN_NONE;
+}
+
 static PyObject* perf_sampler_add_frame(PyObject* object, PyObject* args) {
   struct st_perf_sampler* s = open_sampler(object);
   unsigned long long space, address, key;
@@ -447,6 +494,8 @@ static PyMethodDef kMethods[] = {
     {"take", perf_sampler_take, METH_NOARGS, NULL},
     {"decide", perf_sampler_decide, METH_VARARGS, NULL},
     {"renew", perf_sampler_renew, METH_O, NULL},
+    {"add_code", perf_sampler_add_code, METH_VARARGS, NULL},
+    {"clear_code", perf_sampler_clear_code, METH_NOARGS, NULL},
     {"add_frame", perf_sampler_add_frame, METH_VARARGS, NULL},
     {"clear", perf_sampler_clear, METH_NOARGS, NULL},
     {"stats", perf_sampler_stats, METH_NOARGS, NULL},

@@ -1,6 +1,6 @@
 /* Symbols: names of the functions of files and of the kernel.
  *
- *   elf = ElfFile(path)            ValueError: no 64-bit ELF file
+ *   elf = ElfFile(path, unwind_tables=False)    ValueError: no 64-bit ELF file
  *   elf.build_id                   bytes, empty if it has none
  *   elf.load_bias                  addresses of the code minus its offsets
  *   elf.address(offset)            of the byte at an offset of the file
@@ -19,7 +19,7 @@
 
 #include "bind/common/arguments.h"
 #include "bind/common/types.h"
-#include "probes/elf_file.h"
+#include "bind/probes/symbols.h"
 #include "probes/kernel_symbols.h"
 
 enum { MAX_ADDRESSES = 64 };
@@ -62,28 +62,35 @@ static PyObject* path_of(const struct st_bind_signature* signature,
 
 /* --- ElfFile -------------------------------------------------------------- */
 
-static bool read_elf(struct st_elf_file* elf, const char* path, bool* is_elf) {
+static bool read_elf(struct st_elf_file* elf, const char* path, bool has_tables,
+                     bool* is_elf) {
   /* A path of another process may be a pipe: opening it must not wait. */
   int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0)
     return false;
   *is_elf = st_elf_file_read(elf, fd);
+  if (*is_elf && has_tables)
+    st_elf_file_read_tables(elf, fd);
   close(fd);
   return true;
 }
 
 static PyObject* elf_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
-  ST_BIND_SIGNATURE(kSignature, 1, "ElfFile", "path");
-  PyObject* path = path_of(&kSignature, args, kwargs);
+  ST_BIND_SIGNATURE(kSignature, 1, "ElfFile", "path", "unwind_tables");
+  PyObject *in[2], *path;
+  if (!st_bind_new_arguments(&kSignature, args, kwargs, in) ||
+      !PyUnicode_FSConverter(in[0], &path))
+    return NULL;
+  int has_tables = in[1] ? PyObject_IsTrue(in[1]) : 0;
   struct elf_object* self =
-      path ? (struct elf_object*)type->tp_alloc(type, 0) : NULL;
+      has_tables >= 0 ? (struct elf_object*)type->tp_alloc(type, 0) : NULL;
   if (!self) {
     Py_XDECREF(path);
     return NULL;
   }
   bool is_open, is_elf = false;
   Py_BEGIN_ALLOW_THREADS
-  is_open = read_elf(&self->elf, PyBytes_AS_STRING(path), &is_elf);
+  is_open = read_elf(&self->elf, PyBytes_AS_STRING(path), has_tables, &is_elf);
   Py_END_ALLOW_THREADS
   if (!is_open)
     PyErr_SetFromErrnoWithFilename(PyExc_OSError, PyBytes_AS_STRING(path));
@@ -98,6 +105,13 @@ static PyObject* elf_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
 static void elf_dealloc(PyObject* object) {
   st_elf_file_free(&((struct elf_object*)object)->elf);
   st_bind_free(object);
+}
+
+const struct st_elf_file* st_bind_elf_file(PyObject* object) {
+  if (Py_TYPE(object)->tp_dealloc == elf_dealloc)
+    return &((struct elf_object*)object)->elf;
+  PyErr_Format(PyExc_TypeError, "expected an ElfFile, not %R", object);
+  return NULL;
 }
 
 static PyObject* elf_address(PyObject* object, PyObject* value) {

@@ -1,6 +1,7 @@
 /* Fuzzes the records of perf events: the input is a ring buffer of two pages
  * worth of bytes.  Bit 0 of its first byte: samples have stacks; bit 1: the
- * headers are made valid.  The written packets must be well-formed. */
+ * headers are made valid; bit 2: samples have registers and memory, and the input
+ * is a file's unwind tables, too.  The written packets must be well-formed. */
 #define CHECK_ABORTS
 #include "probes/perf_sampler.h"
 
@@ -38,7 +39,11 @@ static void make_headers(uint8_t* bytes, size_t size) {
 }
 
 /* Answers every question but those of each seventh address. */
-static void answer(struct st_perf_sampler* s, enum st_perf_stop stop) {
+static void answer(struct st_perf_sampler* s, enum st_perf_stop stop,
+                   const struct st_elf_file* file) {
+  uint64_t at = s->missing & ~UINT64_C(0xFFF);
+  if (stop == ST_PERF_NEW_CODE && at % 7)
+    st_perf_sampler_add_code(s, at, at + 0x1000, at, at % 3 ? file : NULL);
   if (stop == ST_PERF_NEW_THREAD)
     st_perf_sampler_decide(s, s->record.pid, s->record.pid & 1);
   if (stop == ST_PERF_CHANGE)
@@ -56,10 +61,13 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   uint32_t samples = 50;
   if (size < 2)
     return 0;
-  struct st_perf_sampler* s =
-      st_perf_sampler_create(1, data[0] & 1, 1 << 12, 50);
+  unsigned members = (data[0] & 1 ? ST_PERF_CALL_CHAIN : 0u) |
+                     (data[0] & 4 ? ST_PERF_USER_STACK : 0u);
+  struct st_perf_sampler* s = st_perf_sampler_create(1, members, 1 << 12, 50);
   size = size - 2 < RING ? size - 2 : RING;
   memcpy(records, data + 2, size);
+  const struct st_elf_file file = {
+      .tables = 64, .table_bytes = records, .table_size = size};
   if (data[0] & 2)
     make_headers(records, size);
   page.data_tail = data[1] * 8u;
@@ -76,7 +84,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   while ((stop = st_perf_sampler_next(s, output_begin())) != ST_PERF_DONE) {
     if (stop == ST_PERF_PACKET)
       check_packet();
-    answer(s, stop);
+    answer(s, stop, &file);
   }
   st_perf_sampler_destroy(s);
   return 0;

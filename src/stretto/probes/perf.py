@@ -47,6 +47,7 @@ MAX_READS = 64
 """How often a flush reads the rings, at most."""
 KB = 1024
 MAX_SHARDS = 1000
+ADDRESSES = 1 << 64
 
 
 class Perf(Probe):
@@ -112,12 +113,13 @@ class Perf(Probe):
             settings.ring_pages,
             settings.max_samples,
             self._options.max_enqueued_footprint_kb * KB,
+            settings.user_stack,
         )
         opened = [cpu for cpu in cpus if self._open_cpu(sampler, cpu, settings)]
         if not opened:
             raise PerfError("no CPU has these events")
         shard = self._shard()
-        self._spaces = AddressSpaces(self.machine)
+        self._spaces = AddressSpaces(self.machine, unwind_tables=settings.user_stack)
         self._frames = Frames(sampler, self._spaces, self._kernel_symbols(settings))
         self._processes = Processes(
             self.machine, Scope(self._options, shard), kernel_frames=settings.kernel_frames
@@ -207,6 +209,7 @@ class Perf(Probe):
             return
         if "files" in due:
             self._spaces.forget_files()
+            self._open.clear_code()
         if self._settings.is_polled:
             self._write_counts(self._open)
         else:
@@ -238,6 +241,8 @@ class Perf(Probe):
         """Handle what the sampler has stopped at; `number` is a pid, or a CPU."""
         if kind == "frames":
             self._frames.add(number, rest[0])
+        elif kind == "code":
+            self._add_code(sampler, number, rest[0])
         elif kind == "thread":
             tid, has_user_stack = rest
             wanted = self._processes.has(number, tid, has_user_stack=has_user_stack)
@@ -249,6 +254,15 @@ class Perf(Probe):
             self._throttled += 1
         else:
             self._change(sampler, kind, number, *rest)
+
+    def _add_code(self, sampler: _native.PerfSampler, pid: int, address: int) -> None:
+        """Tell the sampler which file has an address, so that it can unwind its functions."""
+        mapping = self._spaces.find(pid, address)
+        if mapping is None:
+            return
+        offset, elf = address - mapping.start + mapping.offset, mapping.elf
+        bias = address - (offset if elf is None else elf.address(offset))
+        sampler.add_code(mapping.start, mapping.end, bias % ADDRESSES, elf)
 
     def _change(self, sampler: _native.PerfSampler, kind: str, pid: int, *rest: Any) -> None:
         if kind == "mapping":

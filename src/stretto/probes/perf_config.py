@@ -4,7 +4,9 @@
                         PerfSampleDefaults that the trace has
 
 Unset fields have the defaults of Perfetto's `traced_perf`: 10 samples per second by `cpu-clock`,
-rings of 256 pages, read every 100 ms, the clock CLOCK_MONOTONIC_RAW.
+rings of 256 pages, read every 100 ms, the clock CLOCK_MONOTONIC_RAW; stacks of programs are unwound
+by the tables of their files (UNWIND_DWARF). Such samples hold up to 64 KiB of a stack, so with many
+per second the rings are larger.
 """
 
 from __future__ import annotations
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
 HARDWARE, SOFTWARE, TRACEPOINT = 0, 1, 2
 """Types of perf_event_attr."""
 FREQUENCY_HZ, RING_PAGES, READ_PERIOD_MS = 10, 256, 100
+MAX_CHOSEN_RING_PAGES, SAMPLE_PAGES = 1 << 11, 16
+"""The largest ring unless a config asks for more; the size of a sample with a stack."""
 MAX_RING_PAGES, MIN_PERIOD_MS, MAX_PERIOD_MS = 1 << 14, 1, 60_000
 PAGE_BYTES, LEAST_RECORD = 4096, 8
 BOOTTIME = 6
@@ -58,6 +62,7 @@ MODIFIERS = (
     (PerfEvents.EVENT_MODIFIER_COUNT_HYPERVISOR, 4),
 )
 """Each modifier, and what an event without it excludes if it has others."""
+_DWARF = (PerfEventConfig.UNWIND_UNKNOWN, PerfEventConfig.UNWIND_DWARF)
 _TRACEPOINT = re.compile(r"([A-Za-z0-9_-]+)[/:]([A-Za-z0-9_-]+)")
 
 
@@ -81,6 +86,8 @@ class PerfSettings(NamedTuple):
     has_stacks: bool
     kernel_frames: bool
     user_frames: bool
+    user_stack: bool
+    """Whether frames of programs are unwound, instead of found by frame pointers."""
     ring_pages: int
     read_period_ms: int
     max_samples: int
@@ -101,12 +108,15 @@ def settings_of(config: PerfEventConfig, machine: Machine) -> PerfSettings:
     stacks = config.callstack_sampling
     has_stacks = not is_polled and (stacks is not None or config.all_cpus)
     kernel_frames = has_stacks and (config.kernel_frames or bool(stacks and stacks.kernel_frames))
-    user_frames = has_stacks and _has_user_frames(stacks.user_frames if stacks else 0)
+    unwinding = stacks.user_frames if stacks else PerfEventConfig.UNWIND_UNKNOWN
+    user_frames = has_stacks and unwinding != PerfEventConfig.UNWIND_SKIP
+    user_stack = user_frames and unwinding in _DWARF
     if has_stacks and not kernel_frames and not user_frames:
         raise PerfError("callstack_sampling asks for neither kernel_frames nor user_frames")
     read_ms = timebase.poll_period_ms or config.ring_buffer_read_period_ms or READ_PERIOD_MS
     read_ms = min(max(read_ms, MIN_PERIOD_MS), MAX_PERIOD_MS)
-    pages = _ring_pages(config.ring_buffer_pages)
+    samples = 2 * (1 + frequency * read_ms // 1000)
+    pages = _ring_pages(config.ring_buffer_pages, samples if user_stack else 0)
     clock, trace_clock = CLOCKS.get(timebase.timestamp_clock, CLOCKS[3])
     events: list[Event] = [timebase, *config.followers]
     settings = PerfSettings(
@@ -119,13 +129,10 @@ def settings_of(config: PerfEventConfig, machine: Machine) -> PerfSettings:
         has_stacks=has_stacks,
         kernel_frames=kernel_frames,
         user_frames=user_frames,
+        user_stack=user_stack,
         ring_pages=0 if is_polled else pages,
         read_period_ms=read_ms,
-        max_samples=(
-            2 * (1 + frequency * read_ms // 1000)
-            if frequency
-            else pages * PAGE_BYTES // LEAST_RECORD
-        ),
+        max_samples=samples if frequency else pages * PAGE_BYTES // LEAST_RECORD,
         defaults=PerfSampleDefaults(),
     )
     settings.defaults.timebase = _written_timebase(timebase, settings)
@@ -137,21 +144,16 @@ def _frequency(config: PerfEventConfig, timebase: PerfEvents.Timebase) -> int:
     return timebase.frequency or config.sampling_frequency or FREQUENCY_HZ
 
 
-def _has_user_frames(mode: int) -> bool:
-    if mode == PerfEventConfig.UNWIND_DWARF:
-        raise PerfError(
-            "user_frames: UNWIND_DWARF is not supported; UNWIND_KERNEL_FRAME_POINTER, the default "
-            "here, follows frame pointers"
-        )
-    return mode != PerfEventConfig.UNWIND_SKIP
-
-
-def _ring_pages(pages: int) -> int:
+def _ring_pages(pages: int, stacks: int) -> int:
+    """Return the pages of a ring: those of the config, or enough for a number of stacks."""
     if pages & (pages - 1) or pages > MAX_RING_PAGES:
         raise PerfError(
             f"ring_buffer_pages is {pages}: it must be a power of two, at most {MAX_RING_PAGES}"
         )
-    return pages or RING_PAGES
+    if pages:
+        return pages
+    enough = 1 << (SAMPLE_PAGES * stacks).bit_length()
+    return min(max(enough, RING_PAGES), MAX_CHOSEN_RING_PAGES)
 
 
 def _written_timebase(asked: PerfEvents.Timebase, settings: PerfSettings) -> PerfEvents.Timebase:

@@ -5,11 +5,13 @@
 
 A process whose exec was seen needs no file of /proc: so one that has ended before its samples are
 read has names, too. Files are opened as the process sees them (`/proc/PID/map_files`, `root`), and
-by their path if it has ended. Each is read once, natively (native/probes/elf_file.h).
+by their path if it has ended. Each is read once, natively (native/probes/elf_file.h). The code that
+the kernel maps into each process, `[vdso]`, is in no file: that of this process is read.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from bisect import bisect_right
@@ -25,6 +27,7 @@ MAX_PROCESSES, MAX_FILES = 1 << 14, 512
 """When these many are known, all are forgotten."""
 _MAPS = re.compile(rb"(?m)^([0-9a-f]+)-([0-9a-f]+) ..x. ([0-9a-f]+) \S+ \S+ *(.*)")
 _START = attrgetter("start")
+VDSO, VDSO_KEY = b"[vdso]", (-1, -1)
 
 
 class Mapping:
@@ -44,10 +47,12 @@ class AddressSpaces:
 
     Args:
         machine: Has the files.
+        unwind_tables: Whether the files' unwind tables are read, too.
     """
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: Machine, *, unwind_tables: bool = False) -> None:
         self._machine = machine
+        self._unwind_tables = unwind_tables
         self._spaces: dict[int, list[Mapping]] = {}
         self._files: dict[tuple[int, int], _native.ElfFile | None] = {}
         self._read: set[int] = set()
@@ -118,6 +123,8 @@ class AddressSpaces:
             ]
 
     def _file(self, pid: int, mapping: Mapping) -> _native.ElfFile | None:
+        if mapping.path == VDSO:
+            return self._vdso()
         if not mapping.path.startswith(b"/") or mapping.path.startswith((b"//", b"/dev/")):
             return None
         path = mapping.path.decode(errors="surrogateescape")
@@ -140,5 +147,32 @@ class AddressSpaces:
             if len(self._files) >= MAX_FILES:
                 self._files.clear()
             self._files[key] = None  # A file that isn't ELF is not read again.
-            self._files[key] = _native.ElfFile(path)
+            self._files[key] = _native.ElfFile(path, self._unwind_tables)
         return self._files[key]
+
+    def _vdso(self) -> _native.ElfFile | None:
+        """Return the kernel's code in each process, by a copy of this process's."""
+        if VDSO_KEY not in self._files:
+            self._files[VDSO_KEY] = None
+            with contextlib.suppress(OSError, ValueError):
+                self._files[VDSO_KEY] = _copied_vdso(self._unwind_tables)
+        return self._files[VDSO_KEY]
+
+
+def _copied_vdso(unwind_tables: bool) -> _native.ElfFile | None:
+    found = re.search(rb"(?m)^([0-9a-f]+)-([0-9a-f]+) .*\[vdso\]$", _bytes("/proc/self/maps"))
+    if found is None:
+        return None
+    start, end = int(found[1], 16), int(found[2], 16)
+    copy = os.memfd_create("vdso", os.MFD_CLOEXEC)
+    try:
+        with open("/proc/self/mem", "rb", buffering=0) as memory:
+            os.write(copy, os.pread(memory.fileno(), end - start, start))
+        return _native.ElfFile(f"/proc/self/fd/{copy}", unwind_tables)
+    finally:
+        os.close(copy)
+
+
+def _bytes(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read()

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import errno
 import os
+import sys
 from collections import deque
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from stretto import _native
 from stretto.base.notes_tracks import notes_track
 from stretto.probes.perf import Perf
 from stretto.protos.config import PerfEventConfig, PerfEvents
@@ -73,6 +75,12 @@ class FakeSampler:
     def add_frame(self, space: int, address: int, key: int) -> int:
         return self.numbers.setdefault(key, len(self.numbers) + 1)
 
+    def add_code(self, *arguments: Any) -> None:
+        self.calls.append(("add_code", *arguments))
+
+    def clear_code(self) -> None:
+        self.calls.append(("clear_code",))
+
     def clear(self) -> None:
         self.numbers.clear()
 
@@ -131,7 +139,7 @@ def test_each_cpu_is_opened_then_the_defaults_are_written(started: Any) -> None:
     assert defaults.perf_sample_defaults.timebase is not None
     assert defaults.perf_sample_defaults.timebase.frequency == 100
     sampler = fake(probing)
-    assert sampler.arguments == (2, True, True, 256, 22, 0)
+    assert sampler.arguments == (2, True, True, 512, 22, 0, True)
     assert [call[:2] for call in sampler.calls] == [("open", 0), ("open", 1), ("enable", True)]
 
 
@@ -160,6 +168,31 @@ def test_new_threads_frames_and_stacks_are_written_before_the_samples(started: A
     assert (data.mappings[1].start, data.mappings[1].end) == (0x1000, 0x2000)
     assert sample.perf_sample is not None
     assert ("decide", 10, True) in fake(probing).calls
+
+
+def test_sampler_is_told_which_file_has_the_code_of_an_address(
+    started: Any, tmp_path: Path
+) -> None:
+    maps = f"{MAPS}4000-8000 r-xp 00001000 08:01 6 {sys.executable}\n"
+    (tmp_path / "proc/10/maps").write_text(maps)
+    (tmp_path / "proc/10/root").symlink_to("/")
+    probing = started(STACKS)
+    FakeSampler.stops.extend([("code", 10, address) for address in (0x4010, 0x1004, 0x9999)])
+    probing.advance(100)
+    (program, shop) = [call[1:] for call in fake(probing).calls if call[0] == "add_code"]
+    assert program[:2] == (0x4000, 0x8000)
+    assert isinstance(program[3], _native.ElfFile)
+    assert program[2] == (0x4010 - program[3].address(0x1010)) % 2**64
+    assert shop == (0x1000, 0x2000, 0x1000, None)
+
+
+def test_files_are_forgotten_with_their_unwind_tables(started: Any) -> None:
+    config = PerfEventConfig(
+        callstack_sampling=Stacks(kernel_frames=True), unwind_state_clear_period_ms=500
+    )
+    probing = started(config)
+    probing.advance(1000)
+    assert ("clear_code",) in fake(probing).calls
 
 
 def test_processes_out_of_scope_are_not_described(started: Any) -> None:

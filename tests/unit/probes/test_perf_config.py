@@ -81,19 +81,48 @@ def test_events_of_tracepoints_pmus_and_modifiers(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("mode", "has_frames"), [(0, True), (1, False), (3, True), (4, True)], ids=str
+    ("mode", "has_frames", "is_unwound"),
+    [
+        (PerfEventConfig.UNWIND_UNKNOWN, True, True),
+        (PerfEventConfig.UNWIND_SKIP, False, False),
+        (PerfEventConfig.UNWIND_DWARF, True, True),
+        (PerfEventConfig.UNWIND_FRAME_POINTER, True, False),
+        (PerfEventConfig.UNWIND_KERNEL_FRAME_POINTER, True, False),
+    ],
+    ids=str,
 )
-def test_user_frames_are_those_of_frame_pointers(
-    tmp_path: Path, mode: int, has_frames: bool
+def test_user_frames_are_unwound_unless_frame_pointers_are_asked_for(
+    tmp_path: Path, mode: int, has_frames: bool, is_unwound: bool
 ) -> None:
     stacks = Stacks(kernel_frames=True, user_frames=mode)
-    assert settings(tmp_path, PerfEventConfig(callstack_sampling=stacks)).user_frames == has_frames
+    found = settings(tmp_path, PerfEventConfig(callstack_sampling=stacks))
+    assert (found.user_frames, found.user_stack) == (has_frames, is_unwound)
+
+
+@pytest.mark.parametrize(
+    ("mode", "frequency", "asked", "pages"),
+    [
+        (PerfEventConfig.UNWIND_DWARF, 10, 0, 256),
+        (PerfEventConfig.UNWIND_DWARF, 1000, 0, 2048),  # 202 samples of 16 pages: the limit
+        (PerfEventConfig.UNWIND_DWARF, 200, 0, 1024),
+        (PerfEventConfig.UNWIND_DWARF, 1000, 64, 64),
+        (PerfEventConfig.UNWIND_FRAME_POINTER, 1000, 0, 256),
+    ],
+)
+def test_rings_have_room_for_the_stacks_of_a_period(
+    tmp_path: Path, mode: int, frequency: int, asked: int, pages: int
+) -> None:
+    config = PerfEventConfig(
+        timebase=Timebase(frequency=frequency),
+        callstack_sampling=Stacks(user_frames=mode),
+        ring_buffer_pages=asked,
+    )
+    assert settings(tmp_path, config).ring_pages == pages
 
 
 @pytest.mark.parametrize(
     ("config", "reason"),
     [
-        (PerfEventConfig(callstack_sampling=Stacks(user_frames=2)), "UNWIND_DWARF"),
         (PerfEventConfig(callstack_sampling=Stacks(user_frames=1)), "neither"),
         (PerfEventConfig(ring_buffer_pages=3), "power of two"),
         (PerfEventConfig(ring_buffer_pages=1 << 20), "at most"),
@@ -111,7 +140,7 @@ def test_user_frames_are_those_of_frame_pointers(
             "no counters",
         ),
     ],
-    ids=["dwarf", "no frames", "pages", "many pages", "counter", "form", "tracefs", "pmu"],
+    ids=["no frames", "pages", "many pages", "counter", "form", "tracefs", "pmu"],
 )
 def test_config_that_cannot_be_followed_is_refused(
     tmp_path: Path, config: PerfEventConfig, reason: str

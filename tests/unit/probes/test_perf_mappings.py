@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
+
 from stretto.probes.machine import Machine
 from stretto.probes.perf_mappings import AddressSpaces, Mapping
 from stretto.testing.fake_clock import FakeClock
@@ -73,11 +75,21 @@ def test_functions_of_a_mapped_file_have_names() -> None:
     assert b"malloc" in names
 
 
+@pytest.mark.skipif("[vdso]" not in Path("/proc/self/maps").read_text(), reason="no vdso")
+def test_code_that_the_kernel_maps_has_names(tmp_path: Path) -> None:
+    write_files(tmp_path, {"proc/5/maps": MAPS})
+    found = spaces(tmp_path).find(5, 0x7000)
+    assert found is not None
+    assert found.elf is not None
+    names = {found.elf.symbol(address) for address in range(0, 0x4000, 16)}
+    assert any(name is not None and b"clock_gettime" in name for name in names)
+
+
 def test_what_is_no_elf_file_has_no_functions(tmp_path: Path) -> None:
     write_files(tmp_path, {"text": "no program"})
     known = spaces(tmp_path)
     known.run(5)
-    for start, name in enumerate((b"/text", b"/missing", b"//anon", b"[vdso]", b"/dev/zero"), 1):
+    for start, name in enumerate((b"/text", b"/missing", b"//anon", b"[heap]", b"/dev/zero"), 1):
         known.map(5, Mapping(start << 12, (start + 1) << 12, 0, name))
         found = known.find(5, start << 12)
         assert found is not None
