@@ -20,20 +20,33 @@ static void scan_interned(struct st_trace_scan* s,
   }
 }
 
-static void scan_event(struct st_trace_scan* s, const struct st_field* event) {
+/* Returns whether a message's field `number` is the uuid of a track of notes. */
+static bool is_of_notes(const struct st_trace_scan* s,
+                        const struct st_field* message, uint32_t number) {
   struct st_decoder d;
   struct st_field f;
-  s->track_events++;
-  if (!s->on_note)
-    return;
-  st_decoder_init(&d, event->data, event->size);
+  st_decoder_init(&d, message->data, message->size);
   while (st_decoder_next(&d, &f)) {
-    if (f.number == ST_FIELD_TRACK_EVENT_TRACK_UUID &&
-        f.wire_type != ST_WIRE_DELIMITED && f.value >> 32 == s->notes) {
-      s->on_note(s->context, event->data, event->size);
-      return;
-    }
+    if (f.number == number && f.wire_type != ST_WIRE_DELIMITED &&
+        f.value >> 32 == s->notes)
+      return true;
   }
+  return false;
+}
+
+static void scan_event(struct st_trace_scan* s, const struct st_field* event) {
+  s->track_events++;
+  if (s->on_note && is_of_notes(s, event, ST_FIELD_TRACK_EVENT_TRACK_UUID))
+    s->on_note(s->context, event->data, event->size);
+}
+
+static void scan_descriptor(struct st_trace_scan* s,
+                            const struct st_field* track) {
+  if (s->on_descriptor)
+    s->on_descriptor(s->context, track->data, track->size);
+  if (s->on_notes_track &&
+      is_of_notes(s, track, ST_FIELD_TRACK_DESCRIPTOR_UUID))
+    s->on_notes_track(s->context, track->data, track->size);
 }
 
 static void scan_packet(struct st_trace_scan* s, const uint8_t* data,
@@ -50,9 +63,8 @@ static void scan_packet(struct st_trace_scan* s, const uint8_t* data,
       scan_event(s, &f);
     else if (f.number == ST_FIELD_TRACE_PACKET_INTERNED_DATA && delimited)
       scan_interned(s, &f);
-    else if (f.number == ST_FIELD_TRACE_PACKET_TRACK_DESCRIPTOR && delimited &&
-             s->on_descriptor)
-      s->on_descriptor(s->context, f.data, f.size);
+    else if (f.number == ST_FIELD_TRACE_PACKET_TRACK_DESCRIPTOR && delimited)
+      scan_descriptor(s, &f);
     else if (f.number == ST_FIELD_TRACE_PACKET_COMPRESSED_PACKETS &&
              delimited && s->on_compressed)
       s->on_compressed(s->context, f.data, f.size);

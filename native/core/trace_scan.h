@@ -29,10 +29,12 @@ struct st_trace_scan {
   void (*on_descriptor)(void* context, const uint8_t* data, size_t size);
   void (*on_compressed)(void* context, const uint8_t* data, size_t size);
   void (*on_location)(void* context, const uint8_t* data, size_t size);
-  /* Called for FtraceStats, and for the TrackEvents on tracks whose uuids have
-   * the upper half `notes`: what data sources tell; may be NULL. */
+  /* Called for FtraceStats, and for the TrackEvents and TrackDescriptors of
+   * tracks whose uuids have the upper half `notes`: what data sources tell; may
+   * be NULL. */
   void (*on_ftrace_stats)(void* context, const uint8_t* data, size_t size);
   void (*on_note)(void* context, const uint8_t* data, size_t size);
+  void (*on_notes_track)(void* context, const uint8_t* data, size_t size);
   uint32_t notes;
   void* context;
 };

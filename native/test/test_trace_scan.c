@@ -107,6 +107,24 @@ static void statistics_of_ftrace_and_notes_are_found(void) {
   CHECK_EQ(s.track_events, 3);
 }
 
+static void tracks_of_notes_are_found(void) {
+  uint8_t track[2][32];
+  const uint64_t uuids[] = {7, 0x6f00000001};
+  size = 0;
+  for (size_t i = 0; i < 2; i++) {
+    uint8_t* end =
+        st_put_u64_field(track[i], ST_FIELD_TRACK_DESCRIPTOR_UUID, uuids[i]);
+    *end = 0;
+    add_packet(ST_FIELD_TRACE_PACKET_TRACK_DESCRIPTOR, (const char*)track[i]);
+  }
+  struct st_trace_scan s = {
+      .on_notes_track = on_descriptor, .notes = 0x6f, .context = last};
+  descriptors = 0;
+  CHECK_EQ(st_trace_scan(&s, trace, size), size);
+  CHECK_EQ(descriptors, 1);
+  CHECK(!strcmp(last, (const char*)track[1]));
+}
+
 static void add_state(uint64_t time, uint64_t clock) {
   uint8_t packet[64], *p = packet;
   p = st_put_u64_field(p, ST_FIELD_TRACE_PACKET_TIMESTAMP, time);
@@ -173,6 +191,7 @@ int main(void) {
   RUN(events_are_counted_and_descriptors_found);
   RUN(source_locations_are_found);
   RUN(statistics_of_ftrace_and_notes_are_found);
+  RUN(tracks_of_notes_are_found);
   RUN(oldest_state_of_a_sequence_is_found);
   RUN(losses_by_full_shared_memory_are_counted);
   RUN(scan_stops_at_an_incomplete_packet);

@@ -1170,11 +1170,12 @@ def scan_trace(
 
 def source_reports(
     data: bytes | bytearray | memoryview, notes: int, /
-) -> tuple[int, list[bytes], list[bytes], list[bytes]]:
+) -> tuple[int, list[bytes], list[bytes], list[bytes], list[bytes]]:
     """Return what data sources tell about themselves in a trace.
 
     They are (bytes parsed, packets compressed by deflate, FtraceStats, TrackEvents on tracks of
-    notes). Scanning stops at the first byte that doesn't belong to a whole packet.
+    notes, TrackDescriptors of these tracks). Scanning stops at the first byte that doesn't belong
+    to a whole packet.
 
     Args:
         data: The trace.

@@ -304,6 +304,47 @@ def test_clone_trigger_writes_numbered_copies(place: Place) -> None:
     assert [place.slices(f"out.{number}") for number in range(2)] == [5, 10]
 
 
+PUMP = """
+import stretto
+from stretto.base.notes_tracks import notes_track
+from stretto.protos.trace import TracePacket, TrackDescriptor, TrackEvent
+class Pump(stretto.DataSource):
+    name = "com.example.pump"
+    def on_start(self):
+        uuid = notes_track(self.name)
+        self.write(TracePacket(track_descriptor=TrackDescriptor(uuid=uuid, name=self.name)))
+        self.write(TracePacket(track_event=TrackEvent(type=3, track_uuid=uuid, name="no water")))
+Pump.register()
+stretto.connect()
+"""
+
+
+PUMP_CONFIG = 'data_sources { config { name: "com.example.pump" } }'
+PUMP_NOTE = "Note: com.example.pump: no water\n"
+
+
+@pytest.mark.parametrize("writes", ["", "write_into_file: true file_write_period_ms: 100"])
+def test_clone_tells_what_the_data_sources_of_the_session_tell(place: Place, writes: str) -> None:
+    with LiveProgram(PUMP, environment=place.daemon.environment):
+        place.start("-c", place.config(f"{PUMP_CONFIG} {writes}"), "--txt", "-o", "out")
+        place.wait_for_session()
+        number = str(place.state().tracing_sessions[0].id)
+        assert PUMP_NOTE in place.run("trace", "--clone", number, "-o", "copy").stderr
+
+
+def test_copy_of_a_trigger_tells_what_the_data_sources_tell(place: Place) -> None:
+    config = place.config(f"{PUMP_CONFIG} {triggers('CLONE_SNAPSHOT')}")
+    with LiveProgram(PUMP, environment=place.daemon.environment):
+        process = place.start("-c", config, "--txt", "-o", "out")
+        place.wait_for_session()
+        assert "Connected" in process.line("stderr")
+        place.run("trigger", "now")
+        assert "out.0 (now)" in process.line("stderr")
+        process.signal(signal.SIGINT)
+        assert process.wait() == 0
+        assert process.line("stderr") == PUMP_NOTE
+
+
 def test_query_option_names_programs_and_their_sdk(place: Place) -> None:
     script = place.folder / "shop.py"
     script.write_text("import stretto\nstretto.connect()\ninput()\n")

@@ -90,7 +90,7 @@ static PyObject* scan_trace(PyObject* Py_UNUSED(module), PyObject* data) {
 
 /* What data sources tell about themselves, as lists. */
 struct reports {
-  PyObject *compressed, *ftrace_stats, *notes;
+  PyObject *compressed, *ftrace_stats, *notes, *tracks;
 };
 
 static void add_packed_reports(void* reports, const uint8_t* data,
@@ -106,30 +106,37 @@ static void add_note(void* reports, const uint8_t* data, size_t size) {
   add_bytes(((struct reports*)reports)->notes, data, size);
 }
 
+static void add_notes_track(void* reports, const uint8_t* data, size_t size) {
+  add_bytes(((struct reports*)reports)->tracks, data, size);
+}
+
 static PyObject* source_reports(PyObject* Py_UNUSED(module),
                                 PyObject* arguments) {
   Py_buffer trace;
   unsigned int notes;
   if (!PyArg_ParseTuple(arguments, "y*I:source_reports", &trace, &notes))
     return NULL;
-  struct reports found = {PyList_New(0), PyList_New(0), PyList_New(0)};
+  struct reports found = {PyList_New(0), PyList_New(0), PyList_New(0),
+                          PyList_New(0)};
   struct st_trace_scan scan = {.on_compressed = add_packed_reports,
                                .on_ftrace_stats = add_ftrace_stats,
                                .on_note = add_note,
+                               .on_notes_track = add_notes_track,
                                .notes = notes,
                                .context = &found};
   size_t parsed = 0;
-  if (found.compressed && found.ftrace_stats && found.notes)
+  if (found.compressed && found.ftrace_stats && found.notes && found.tracks)
     parsed = st_trace_scan(&scan, trace.buf, (size_t)trace.len);
   PyBuffer_Release(&trace);
   if (PyErr_Occurred()) {
     Py_XDECREF(found.compressed);
     Py_XDECREF(found.ftrace_stats);
     Py_XDECREF(found.notes);
+    Py_XDECREF(found.tracks);
     return NULL;
   }
-  return Py_BuildValue("nNNN", (Py_ssize_t)parsed, found.compressed,
-                       found.ftrace_stats, found.notes);
+  return Py_BuildValue("nNNNN", (Py_ssize_t)parsed, found.compressed,
+                       found.ftrace_stats, found.notes, found.tracks);
 }
 
 static void add_location(void* set, const uint8_t* data, size_t size) {

@@ -250,7 +250,8 @@ class _Command:
                 each.take()
             self._started(0)
             for each in snapshots:
-                _print_line(each.save())
+                for line in each.save():
+                    _print_line(line)
         finally:
             for each in snapshots:
                 each.close()

@@ -15,6 +15,8 @@ from stretto.service.output.output_file import OutputFile
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from stretto.recorder.host.packet_file import PacketFile
+
 
 class TraceOutput:
     """A file, or standard output.
@@ -72,6 +74,12 @@ class TraceOutput:
         contents = Contents()
         contents.add_file(self.fd)
         return bool(contents.events)
+
+    def read_again(self, packets: PacketFile) -> None:
+        """Pass the packets of the file, if it can be read again."""
+        with suppress(OSError):  # Standard output may be open for writing only.
+            if stat.S_ISREG(os.fstat(self.fd).st_mode):
+                packets.add_file(self.fd)
 
     def remove_if_empty(self) -> None:
         """Remove the file if it is empty, unless the path has been replaced by another file."""

@@ -203,7 +203,9 @@ class TraceSession:
             return
         try:
             snapshot.take()
-            self._print_line(f"{snapshot.save()} ({hit.trigger_name})")
+            size, *notes = snapshot.save()
+            for line in (f"{size} ({hit.trigger_name})", *notes):
+                self._print_line(line)
         except CommandError as error:
             self._print_line(f"{error}")
         finally:

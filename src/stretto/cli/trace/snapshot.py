@@ -6,6 +6,7 @@ import os
 import tempfile
 from typing import TYPE_CHECKING
 
+from stretto.cli.trace.source_reports import SourceReports
 from stretto.protos.ipc import CloneSessionRequest
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ class Snapshot:
         self._request = request
         self._output = output
         self._answer: CloneSessionResponse | None = None
+        self._reports = SourceReports()
 
     def take(self) -> None:
         """Clone the session. The session itself continues.
@@ -51,12 +53,12 @@ class Snapshot:
         """
         self._answer = self._consumer.clone(self._request, self._output.fd)
 
-    def save(self) -> str:
+    def save(self) -> list[str]:
         """Write the copy into the file, unless the service has written it.
 
         Returns:
-            A message for the user: the size of the copy, or the service's reason for refusing it. A
-            refusal isn't an error of the command.
+            Messages for the user: the size of the copy, and what its data sources tell; or the
+            service's reason for refusing it. A refusal isn't an error of the command.
 
         Raises:
             CommandError: the copy can't be read or written.
@@ -64,10 +66,15 @@ class Snapshot:
         answer = self._answer
         if answer is None or not answer.success:
             reason = "" if answer is None else answer.error
-            return f"Service error: Failed to clone tracing session {self._source_text()}: {reason}"
-        if not answer.was_write_into_file:
+            source = self._source_text()
+            return [f"Service error: Failed to clone tracing session {source}: {reason}"]
+        if answer.was_write_into_file:
+            self._output.read_again(self._reports)
+        else:
+            self._output.watch = self._reports.add
             self._consumer.read_into(self._output)
-        return f"Wrote {self._output.size} bytes into {self._output.name}"
+        size = f"Wrote {self._output.size} bytes into {self._output.name}"
+        return [size, *(f"Note: {line}" for line in self._reports.lines())]
 
     def _source_text(self) -> str:
         name = self._request.unique_session_name

@@ -10,7 +10,8 @@ import pytest
 
 from stretto.base.notes_tracks import notes_track
 from stretto.cli.trace.source_reports import MAX_LINES, SourceReports
-from stretto.protos.trace import FtraceStats, TracePacket, TrackEvent
+from stretto.protos.trace import FtraceStats, TracePacket, TrackDescriptor, TrackEvent
+from stretto.protozero.wire import bytes_field, varint
 from stretto.service.output.packet_encoder import framed
 
 SOURCES = ("linux.ftrace", "linux.perf")
@@ -62,6 +63,28 @@ def test_statistics_without_a_reason_and_other_events_are_no_report() -> None:
 def test_notes_of_the_sessions_data_sources_are_found() -> None:
     packets = note("linux.perf", "not recorded: no such counter"), note("other", "not this one")
     assert lines(*packets) == ["linux.perf: not recorded: no such counter"]
+
+
+def test_sources_of_a_copy_are_named_by_its_tracks() -> None:
+    named = TrackDescriptor(uuid=notes_track("linux.perf"), name="linux.perf")
+    other = TrackDescriptor(uuid=notes_track("a.b"), name="not a.b")
+    tracks = [framed(TracePacket(track_descriptor=each).encode()) for each in (named, other)]
+    reports = SourceReports()
+    data = [note("linux.perf", "paused"), note("a.b", "x"), stats(failed_ftrace_events=["a/b"])]
+    reports.add(b"".join(data + tracks))  # A ring may have lost the first descriptor.
+    assert reports.lines() == [
+        "linux.ftrace: the event 'a/b' could not be enabled",
+        "linux.perf: paused",
+    ]
+
+
+@pytest.mark.parametrize("fields", [b"\xff\xff", b"\x12\x02\xff\xfe", b"\x12\x7f"])
+def test_malformed_tracks_of_notes_raise_nothing(fields: bytes) -> None:
+    uuid = b"\x08" + varint(notes_track("linux.perf"))  # TrackDescriptor.uuid
+    packet = bytes_field(60, uuid + fields)  # TracePacket.track_descriptor
+    reports = SourceReports()
+    reports.add(framed(packet) + note("linux.perf", "x"))
+    assert reports.lines() == []
 
 
 def test_equal_reports_of_several_flushes_and_producers_count_once() -> None:
