@@ -68,6 +68,18 @@ def _run(hooks: list[Callable[[], object]]) -> None:
         _native.call_untraced(call_safely, hook)
 
 
+def _stop_helpers() -> None:
+    """Call each function of `before`, and those that another thread adds meanwhile.
+
+    One of the functions may wait for a thread that connects. That thread also removes functions,
+    which would make a loop over the list skip others.
+    """
+    called: list[Callable[[], object]] = []
+    while left := [hook for hook in before if hook not in called]:
+        called.append(left[0])
+        _run(left[:1])
+
+
 def _before() -> None:
     count_fork()
     stop_threads(sys._getframe(1))  # noqa: SLF001  # documented for CPython
@@ -83,7 +95,7 @@ def stop_threads(caller: FrameType) -> None:
     _forking = (caller, caller.f_lasti)
     postponed.suspend()
     if not postponed.is_waiting():
-        _run(before)
+        _stop_helpers()
     _kept = _slot_to_keep()
     if _kept is not None:
         call_when_named(name_worker)  # Not in the child: its code would copy pages there.

@@ -32,3 +32,25 @@ def test_threads_of_the_parent_never_resume_in_a_child(started, monkeypatch):
     assert not started
     fork.resume()
     assert started == [os.getpid()]
+
+
+def test_functions_that_a_connecting_thread_adds_before_the_fork_are_called(monkeypatch):
+    """The first one waits for such a thread, which removes it and adds its own."""
+    hooks: list[object] = []
+    called: list[str] = []
+
+    def wait():
+        called.append("wait")
+        hooks.append(stop)
+        hooks.remove(wait)
+
+    def other():
+        called.append("other")
+
+    def stop():
+        called.append("stop")
+
+    hooks += [wait, other]
+    monkeypatch.setattr(fork, "before", hooks)
+    fork._stop_helpers()
+    assert called == ["wait", "other", "stop"]
