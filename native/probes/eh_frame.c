@@ -310,6 +310,14 @@ static void execute(struct machine* m, struct st_dwarf_cursor* c, uint64_t pc) {
 
 /* --- Callers -------------------------------------------------------------- */
 
+/* Whether a place is below the function's stack.  A register that was saved there has
+ * its value again: the tables don't tell that an epilogue has popped it. */
+static bool is_popped(const struct st_unwind_rules* row,
+                      const struct st_registers* r, uint64_t place,
+                      uint64_t number) {
+  return number != row->return_register && place < r->values[ST_UNWIND_SP];
+}
+
 /* Finds a register of the caller. */
 static bool recover(const struct st_memory* memory,
                     const struct st_unwind_rules* row, uint64_t cfa,
@@ -323,7 +331,10 @@ static bool recover(const struct st_memory* memory,
     case SAME:
       return true;
     case AT_OFFSET:
-      found = read(memory, cfa + (uint64_t)rule->value, value, sizeof *value);
+      place = cfa + (uint64_t)rule->value;
+      found = read(memory, place, value, sizeof *value);
+      if (!found && is_popped(row, from, place, number))
+        return true;
       break;
     case IS_OFFSET:
       *value = cfa + (uint64_t)rule->value;

@@ -55,6 +55,18 @@ static void frame_may_be_relative_to_a_known_register(void) {
   CHECK_EQ(r.values[ST_UNWIND_SP], STACK + 32);
 }
 
+static void popped_register_has_its_value(void) {
+  static const char kEpilogue[] = {0x44, 0x0E, 8, (char)(0x80 | SAVED), 2};
+  make_tables(kEpilogue, sizeof kEpilogue);
+  struct st_registers r = at(CODE + 4); /* It was saved at STACK - 8. */
+  r.known |= 1 << SAVED;
+  r.values[SAVED] = 77;
+  CHECK(step(&r));
+  CHECK_EQ(r.pc, 1000);
+  CHECK_EQ(r.values[SAVED], 77);
+  CHECK(r.known >> SAVED & 1);
+}
+
 static void remembered_rules_are_restored(void) {
   make_tables(kFrame, sizeof kFrame);
   struct st_registers r = at(CODE + 12);
@@ -249,6 +261,7 @@ int main(void) {
   RUN(caller_is_found_at_the_entry);
   RUN(saved_registers_are_recovered);
   RUN(frame_may_be_relative_to_a_known_register);
+  RUN(popped_register_has_its_value);
   RUN(remembered_rules_are_restored);
   RUN(return_address_belongs_to_the_code_before_it);
   RUN(outermost_function_has_no_caller);
