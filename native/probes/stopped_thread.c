@@ -27,8 +27,18 @@ static uint64_t now_ns(void) {
   return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* Returns the number behind a name in the text of /proc/PID/status; -1 if it has
- * none. */
+/* Reads the begin of /proc/TID/status; "" if the thread is gone. */
+static void read_status(int tid, char* status) {
+  char path[32];
+  snprintf(path, sizeof path, "/proc/%d/status", tid);
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  ssize_t size = fd < 0 ? 0 : read(fd, status, STATUS_BYTES - 1);
+  if (fd >= 0)
+    close(fd);
+  status[size > 0 ? size : 0] = 0;
+}
+
+/* Returns the number behind a name in a status; -1 if it has none. */
 static long number_of(const char* status, const char* name) {
   const char* at = strstr(status, name);
   return at ? strtol(at + strlen(name), NULL, 10) : -1;
@@ -37,15 +47,18 @@ static long number_of(const char* status, const char* name) {
 /* Returns whether a thread is the main thread of a child of this process: then
  * the child's end is for those who wait for the child. */
 static bool is_own_child(int tid) {
-  char path[32], status[STATUS_BYTES];
-  snprintf(path, sizeof path, "/proc/%d/status", tid);
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
-  ssize_t size = fd < 0 ? 0 : read(fd, status, sizeof status - 1);
-  if (fd >= 0)
-    close(fd);
-  status[size > 0 ? size : 0] = 0;
+  char status[STATUS_BYTES];
+  read_status(tid, status);
   return number_of(status, "\nTgid:") == tid &&
          number_of(status, "\nPPid:") == getpid();
+}
+
+/* Returns whether a thread has ended: the kernel refuses to trace a zombie. */
+static bool has_ended(int tid) {
+  char status[STATUS_BYTES];
+  read_status(tid, status);
+  return !status[0] || strstr(status, "\nState:\tZ") ||
+         strstr(status, "\nState:\tX");
 }
 
 /* Takes the end of a thread, which stays a zombie until then. */
@@ -90,7 +103,7 @@ static enum st_stop_result wait_for(struct st_stopped_thread* t,
 enum st_stop_result st_stopped_thread_stop(struct st_stopped_thread* t, int tid,
                                            uint64_t limit_ns) {
   if (ptrace(PTRACE_SEIZE, tid, NULL, NULL))
-    return errno == ESRCH ? ST_STOP_GONE : ST_STOP_REFUSED;
+    return has_ended(tid) ? ST_STOP_GONE : ST_STOP_REFUSED;
   *t = (struct st_stopped_thread){.tid = tid, .since_ns = now_ns()};
   /* If this fails, the thread has ended: wait_for() says so. */
   ptrace(PTRACE_INTERRUPT, tid, NULL, NULL);

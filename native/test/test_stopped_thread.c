@@ -146,6 +146,33 @@ static void thread_that_ends_while_it_is_stopped_is_let_go(void) {
   CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 }
 
+static void zombie_is_gone(void) {
+  pid_t pid = start_counting();
+  kill(pid, SIGKILL);
+  siginfo_t info;
+  CHECK(!waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT));
+  struct st_stopped_thread t = {0};
+  CHECK_EQ(st_stopped_thread_stop(&t, pid, LIMIT_NS), ST_STOP_GONE);
+  CHECK_EQ(waitpid(pid, NULL, 0), pid);
+}
+
+static void* stop_too(void* pid) {
+  struct st_stopped_thread t = {0};
+  CHECK_EQ(st_stopped_thread_stop(&t, *(pid_t*)pid, LIMIT_NS), ST_STOP_REFUSED);
+  return NULL;
+}
+
+static void thread_that_another_traces_is_refused(void) {
+  pid_t pid = start_counting();
+  struct st_stopped_thread t = {0};
+  pthread_t thread;
+  CHECK_EQ(st_stopped_thread_stop(&t, pid, LIMIT_NS), ST_STOP_DONE);
+  CHECK(!pthread_create(&thread, NULL, stop_too, &pid));
+  pthread_join(thread, NULL);
+  st_stopped_thread_release(&t);
+  end(pid);
+}
+
 /* The end is waited for by the parent, whichever moment it has. */
 static void end_of_a_child_is_left_to_its_parent(void) {
   for (int i = 0; i < 50; i++) {
@@ -185,6 +212,8 @@ int main(void) {
   RUN(thread_that_is_late_is_released_by_poll);
   RUN(thread_that_has_ended_is_gone);
   RUN(thread_that_ends_while_it_is_stopped_is_let_go);
+  RUN(zombie_is_gone);
+  RUN(thread_that_another_traces_is_refused);
   RUN(end_of_a_child_is_left_to_its_parent);
   RUN(waiting_parent_sees_a_stop_and_may_leave_it);
   return 0;

@@ -14,7 +14,8 @@ from stretto.profilers.sampling.settings import Settings
 def profile_with(problem: str = "", **numbers: float) -> Profile:
     """Return a profile of one process with these numbers."""
     profile = Profile(Settings(CPU, 1_000_000, native=True), lambda _packets: None)
-    stats = dict.fromkeys(("native", "unstopped", "refused", "paused_ns"), 0) | numbers
+    stats = dict.fromkeys(("native", "unstopped", "refused", "paused_ns"), 0)
+    stats |= {"samples": 1} | numbers
     samples: Any = SimpleNamespace(pid=7, problem=problem, stats=stats)
     profile._samples.append(samples)
     return profile
@@ -35,6 +36,11 @@ def test_reasons_for_missing_c_functions_are_said() -> None:
         "2 samples have none: the thread was not stopped, as stops take at most 5 % of the time"
     )
     assert problem == "the samples of 7 have no C functions: the loop has no name"
+
+
+def test_process_that_ended_before_its_first_sample_is_no_problem() -> None:
+    lines = native_lines(profile_with("the loop has no name", samples=0))
+    assert not any("the loop has no name" in line for line in lines)
 
 
 def test_profile_without_c_functions_says_nothing_of_them() -> None:

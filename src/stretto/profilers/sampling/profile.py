@@ -219,7 +219,9 @@ class Profile:
     @property
     def native_problems(self) -> dict[int, str]:
         """Why the samples of a process have no C functions, by pid."""
-        return {samples.pid: samples.problem for samples in self._samples if samples.problem}
+        # Of a process without samples, the code may not have been read before it ended.
+        sampled = (samples for samples in self._samples if samples.stats["samples"])
+        return {samples.pid: samples.problem for samples in sampled if samples.problem}
 
     @property
     def late(self) -> int:

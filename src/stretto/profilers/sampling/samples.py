@@ -116,23 +116,25 @@ class ProcessSamples:
             code = NativeCode(self.pid)
         except OSError as error:
             raise ProcessError(f"Process {self.pid} can't be read: {error}.") from error
-        loops = code.loops()
         self._sampler.add_native(True)
-        self._sampler.set_code(code.ranges, loops)
-        if not loops:
-            self.problem = f"{LOOP} has no name in its file"
+        self._set_code(code)
         self._code_read_ns, self._unknown_code = time.monotonic_ns(), 0
         return code
 
+    def _set_code(self, code: NativeCode) -> None:
+        loops = code.loops()
+        self._sampler.set_code(code.ranges, loops)
+        self.problem = "" if loops else f"{LOOP} has no name in its file"
+
     def _update_code(self, code: NativeCode) -> None:
-        """Read where the process has its code, if it has loaded more."""
+        """Read where the process has its code, if it has loaded more, or was just starting."""
         unknown = self.stats["unknown_code"]
         is_due = time.monotonic_ns() - self._code_read_ns > _CODE_PERIOD_NS
-        if unknown > self._unknown_code and is_due:
+        if is_due and (unknown > self._unknown_code or self.problem):
             self._code_read_ns, self._unknown_code = time.monotonic_ns(), unknown
             with suppress(OSError):  # The process has ended.
                 code.update()
-                self._sampler.set_code(code.ranges, code.loops())
+                self._set_code(code)
 
     def run(self, duration_ns: int) -> bool:
         """Sample for some time, mostly without the GIL; return False if the process is gone."""
