@@ -45,8 +45,8 @@ CLEARED = 1  # SEQ_INCREMENTAL_STATE_CLEARED
 NEEDED = 2  # SEQ_NEEDS_INCREMENTAL_STATE
 _PACKET = 1  # Trace.packet
 _GONE, _NEW_FRAMES = 1, 3  # Results of `PythonSampler.run`.
-_CODE_PERIOD_NS = 1_000_000_000
-"""The shortest time after which the list of files in memory is read again."""
+_CODE_SHARE = 50
+"""Reading the list of files in memory again takes at most one part in so many of the time."""
 
 
 class ProcessSamples:
@@ -118,7 +118,7 @@ class ProcessSamples:
             raise ProcessError(f"Process {self.pid} can't be read: {error}.") from error
         self._sampler.add_native(True)
         self._set_code(code)
-        self._code_read_ns, self._unknown_code = time.monotonic_ns(), 0
+        self._code_due_ns = self._unknown_code = 0
         return code
 
     def _set_code(self, code: NativeCode) -> None:
@@ -128,13 +128,14 @@ class ProcessSamples:
 
     def _update_code(self, code: NativeCode) -> None:
         """Read where the process has its code, if it has loaded more, or was just starting."""
-        unknown = self.stats["unknown_code"]
-        is_due = time.monotonic_ns() - self._code_read_ns > _CODE_PERIOD_NS
-        if is_due and (unknown > self._unknown_code or self.problem):
-            self._code_read_ns, self._unknown_code = time.monotonic_ns(), unknown
+        unknown, began = self.stats["unknown_code"], time.monotonic_ns()
+        if began > self._code_due_ns and (unknown > self._unknown_code or self.problem):
+            self._unknown_code = unknown
             with suppress(OSError):  # The process has ended.
                 code.update()
                 self._set_code(code)
+            now = time.monotonic_ns()
+            self._code_due_ns = now + _CODE_SHARE * (now - began)
 
     def run(self, duration_ns: int) -> bool:
         """Sample for some time, mostly without the GIL; return False if the process is gone."""
