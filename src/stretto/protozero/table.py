@@ -123,13 +123,12 @@ class Table:
         }
         for inner in self._nested(path):
             name = inner.rpartition(".")[2]
+            if inner in self._extensions:
+                namespace[name] = self._extensions[inner]
+                continue
+            namespace[name] = _Lazy(lambda inner=inner: self.find(inner))
             if inner in self._enums:
                 namespace |= _constants(self._enums[inner])
-                namespace[name] = self.find(inner)
-            elif inner in self._messages:
-                namespace[name] = _Lazy(lambda inner=inner: self.find(inner))
-            else:
-                namespace[name] = self._extensions[inner]
         return type(path.rpartition(".")[2], (Message,), namespace)
 
     def _make_enum(self, path: str) -> type[Enum]:
