@@ -487,6 +487,18 @@ def merge_known_fields(
     malformed, has to be merged, or is nested too deep. `Layout.plan` makes the plan.
     """
 
+def varint(value: int, /) -> bytes:
+    """Encode a value from 0 to 2**64 - 1 in as few bytes as possible."""
+
+def tag(number: int, wire_type: int, /) -> bytes:
+    """Encode the tag of a field."""
+
+def varint_field(number: int, value: int, /) -> bytes:
+    """Encode a complete field of wire type 0; negative values as 64-bit two's complement."""
+
+def bytes_field(number: int, data: bytes | bytearray | memoryview, /) -> bytes:
+    """Encode a complete field of wire type 2."""
+
 def close_decoder_class(made: _I, /) -> _I:
     """Optimize a new subclass of IndexedMessage, and make it immutable; return it."""
 
@@ -949,6 +961,18 @@ def keep_exempt(containers: bool, /) -> None:
     Args:
         containers: Whether dicts, lists and tuples are made immortal, too. They keep what they
             hold: an open file in one of them is never closed.
+    """
+
+def are_current(folder: str, modules: tuple[Any, ...], latest: float, /) -> bool:
+    """Return whether the sources of a bundle's modules are those of which it was made.
+
+    Args:
+        folder: The folder of the package.
+        modules: Tuples of name, file in the folder, whether it is a package, size, code.
+        latest: A file that was written later is another one, in seconds since 1970.
+
+    Raises:
+        OSError: The folder can't be opened.
     """
 
 def unmarshal(fd: int, start: int, /) -> Any:

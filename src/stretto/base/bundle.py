@@ -54,10 +54,21 @@ def _unmarshal(fd: int, _start: int) -> "Any":
     return marshal.loads(posix.read(fd, posix.fstat(fd).st_size))
 
 
-unmarshal: "Callable[[int, int], Any]" = _unmarshal
-"""Returns the object in a file from an offset on, which is the file's position.
+def _are_current(folder: str, modules: "tuple[Module, ...]", latest: float) -> bool:
+    for _, file, _, size, _ in modules:
+        status = stat(f"{folder}/{file}")
+        if status.st_size != size or status.st_mtime > latest:
+            return False
+    return True
 
-`_native.unmarshal`, which is faster, as soon as the native part is loaded."""
+
+# Those of `_native`, which are faster, take their place when the native part is loaded.
+unmarshal: "Callable[[int, int], Any]" = _unmarshal
+"""Returns the object in a file from an offset on, which is the file's position."""
+are_current: "Callable[[str, tuple[Module, ...], float], bool]" = _are_current
+"""Whether the sources in a folder are those of which a bundle was made.
+
+They have the same sizes, and none was written later than a time in seconds since 1970."""
 
 
 def load(name: str, *, freeze: bool = False, exempt: "Exempt | None" = None) -> None:
@@ -118,22 +129,13 @@ def _read(path: str) -> tuple[tuple[str, ...], tuple[Module, ...]]:
         try:
             if posix.read(fd, len(MAGIC_NUMBER)) == MAGIC_NUMBER:
                 others, modules = unmarshal(fd, len(MAGIC_NUMBER))
-                if _is_current(modules, posix.fstat(fd).st_mtime):
+                if are_current(_package, modules, posix.fstat(fd).st_mtime + INSTALL_S):
                     return others, modules
         finally:
             posix.close(fd)
     except OSError:  # The bundle or a source is missing.
         pass
     return (), ()
-
-
-def _is_current(modules: tuple[Module, ...], made_at: float) -> bool:
-    """Whether the sources are those of which the bundle was made."""
-    for _, file, _, size, _ in modules:
-        status = stat(f"{_package}/{file}")
-        if status.st_size != size or status.st_mtime > made_at + INSTALL_S:
-            return False
-    return True
 
 
 def _import(others: tuple[str, ...], modules: tuple[Module, ...]) -> None:

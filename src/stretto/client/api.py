@@ -46,6 +46,7 @@ def _trace(category: Category, target: T) -> T:
 
 _native.set_traced(_trace)
 _bundle.unmarshal = _native.unmarshal
+_bundle.are_current = _native.are_current
 
 python = Category("python", "events of the default category")
 """The category behind the functions of this module."""

@@ -9,6 +9,11 @@ from __future__ import annotations
 
 from stretto.base.errors import DecodeError
 
+try:
+    from stretto._native import bytes_field, tag, varint, varint_field
+except ImportError:
+    from stretto.protozero.wire_pure import bytes_field, tag, varint, varint_field
+
 TYPE_CHECKING = False  # Importing `typing` takes longer than importing this module.
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,6 +21,26 @@ if TYPE_CHECKING:
 
     RawField: TypeAlias = tuple[int, int, int, int]
     """The result of `read_field`."""
+
+__all__ = [
+    "DELIMITED",
+    "FIXED32",
+    "FIXED64",
+    "MAX_SIZE",
+    "SIZE_FIELD_BYTES",
+    "VARINT",
+    "bytes_field",
+    "read_field",
+    "read_fields",
+    "read_value",
+    "read_varint",
+    "redundant_varint",
+    "tag",
+    "unzigzag",
+    "varint",
+    "varint_field",
+    "zigzag",
+]
 
 VARINT = 0
 FIXED64 = 1
@@ -30,18 +55,6 @@ _U64 = 0xFFFFFFFFFFFFFFFF
 _U32 = 0xFFFFFFFF
 
 
-def varint(value: int) -> bytes:
-    """Encode a value from 0 to 2**64 - 1 in as few bytes as possible."""
-    if value < 0x80:
-        return bytes((value,))
-    out = bytearray()
-    while value >= 0x80:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
 def redundant_varint(value: int) -> bytes:
     """Encode a length of at most MAX_SIZE in exactly four bytes."""
     return bytes(
@@ -52,22 +65,6 @@ def redundant_varint(value: int) -> bytes:
             value >> 21 & 0x7F,
         )
     )
-
-
-def tag(number: int, wire_type: int) -> bytes:
-    """Encode the tag of a field."""
-    value = number << 3 | wire_type
-    return bytes((value,)) if value < 0x80 else varint(value)
-
-
-def varint_field(number: int, value: int) -> bytes:
-    """Encode a complete field of wire type 0; negative values as 64-bit two's complement."""
-    return tag(number, VARINT) + varint(value & _U64)
-
-
-def bytes_field(number: int, data: bytes) -> bytes:
-    """Encode a complete field of wire type 2."""
-    return tag(number, DELIMITED) + varint(len(data)) + data
 
 
 def zigzag(value: int) -> int:

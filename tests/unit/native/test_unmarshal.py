@@ -1,4 +1,4 @@
-"""`_native.unmarshal` returns the object in a file from an offset on."""
+"""Bundles: `_native.unmarshal` returns an object of a file; `are_current` checks the sources."""
 
 from __future__ import annotations
 
@@ -46,3 +46,14 @@ def test_object_that_is_cut_off(tmp_path: Path) -> None:
 def test_descriptor_that_is_closed() -> None:
     with pytest.raises(OSError, match="Bad file descriptor"):
         _native.unmarshal(1 << 20, 0)
+
+
+def test_a_module_that_is_no_tuple_of_five_is_an_error(tmp_path: Path) -> None:
+    for modules in ((("name", "file"),), ("name",), (("name", "file", False, "size", None),)):
+        with pytest.raises(TypeError):
+            _native.are_current(str(tmp_path), modules, 0)
+
+
+def test_a_package_that_is_missing_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        _native.are_current(str(tmp_path / "missing"), (), 0)

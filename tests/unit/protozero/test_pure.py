@@ -20,6 +20,11 @@ from stretto.protozero.selector import select
 from stretto.protozero.tokenizer import Tokenizer
 from stretto.protos.trace import TracePacket
 
+print([wire.varint(number).hex() for number in (0, 127, 128, 2**63, 2**64 - 1)])
+print([wire.tag(number, 2).hex() for number in (1, 15, 16, 2**29 - 1)])
+print([wire.varint_field(900, number).hex() for number in (0, True, 300, -1, 2**64 - 1, -(2**63))])
+print([wire.bytes_field(7, data) for data in (b"", bytearray(b"abc"), memoryview(bytes(200)))])
+
 packet = TracePacket.Writer()
 packet.set_timestamp(2**63)
 packet.set_trusted_packet_sequence_id(3)

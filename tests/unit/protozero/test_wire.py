@@ -23,6 +23,12 @@ class TestVarintEncoding:
         assert wire.varint(value) == data
         assert wire.read_varint(data, 0, len(data)) == (value, len(data))
 
+    @pytest.mark.parametrize("value", [-1, 2**64, "1"])
+    def test_varint_of_another_value_is_an_error(self, value: int) -> None:
+        pytest.importorskip("stretto._native")
+        with pytest.raises((OverflowError, TypeError)):
+            wire.varint(value)
+
     @pytest.mark.parametrize(
         ("value", "encoded"),
         [(0, "80808000"), (26, "9a808000"), (128, "80818000"), (wire.MAX_SIZE, "ffffff7f")],
