@@ -13,7 +13,7 @@ import sysconfig
 from _frozen_importlib import _get_module_lock  # type: ignore[attr-defined]
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -189,6 +189,26 @@ def test_annotations_stay_texts_without_an_import_of_the_module_for_future_featu
     exec(code, names)
     assert "__future__" not in code.co_names
     assert names["value"] == "About."
+
+
+def test_internal_modules_have_neither_docstrings_nor_annotations_of_functions(
+    tool: ModuleType,
+) -> None:
+    source = b"""'About.'
+class Kept:
+    'Doc.'
+    size: int = 3
+    def double(self, by: int = 2, *more: int) -> int:
+        'Doc.'
+        return self.size * by
+"""
+    names: dict[str, Any] = {}
+    exec(tool.compile_module(source, "module.py", bare=True), names)
+    kept = names["Kept"]
+    assert [names.get("__doc__"), kept.__doc__, kept.double.__doc__] == [None] * 3
+    assert kept.double.__annotations__ == {}
+    assert kept().double() == 6
+    assert kept.double.__code__.co_firstlineno == 5
 
 
 NEEDLESS = """
