@@ -11,8 +11,6 @@ several flushes at once.
 
 from __future__ import annotations
 
-from itertools import takewhile
-
 from stretto.service import limits
 from stretto.service.output import service_packets
 
@@ -141,7 +139,12 @@ class Flushes:
     def ack(self, producer: SessionProducer, request_id: int) -> None:
         """Handle the ack of a producer for all flushes up to `request_id`."""
         unanswered = self._unanswered.get(producer, {})
-        self._answered(producer, list(takewhile(lambda ident: ident <= request_id, unanswered)))
+        answered = []
+        for ident in unanswered:
+            if ident > request_id:
+                break
+            answered.append(ident)
+        self._answered(producer, answered)
 
     def producer_gone(self, producer: SessionProducer) -> None:
         """Stop waiting for a disconnected producer, whose chunks were scraped already."""
