@@ -14,7 +14,7 @@ record_empty/viztracer, ...
                       the same figures relative to viztracer, if viztracer is installed
 
 What the time is spent on, most of it first: an empty `recording()` executes the modules of the
-bundle `in_process` (stretto/base/bundle.py), half of which is decoding, and the interpreter takes
+bundle `in_process` (stretto/_bundle.py), half of which is decoding, and the interpreter takes
 about 2 ms longer to end; a spawned child executes the bundle `recorded`, then connects; a fork
 copies pages, twice as many if the child's interpreter ends normally. A child that records an event
 at once also connects: that takes 4 to 5 ms.

@@ -1,10 +1,10 @@
-"""Write the bundles of modules: stretto/base/bundle.py describes them.
+"""Write the bundles of modules: stretto/_bundle.py describes them.
 
     python tools/bundles.py src/stretto FOLDER
 
 The bundles are for the CPython that runs this tool. It reads the sources only, so the package needs
 no extensions. A bundle has the modules that the roots import when they are imported themselves.
-Modules that functions import later are roots, too; tests/unit/base/test_bundle.py finds those that
+Modules that functions import later are roots, too; tests/unit/test_bundle.py finds those that
 are missing.
 """
 
@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import CodeType
 
-FIRST = "stretto.base.bundle"
+FIRST = "stretto._bundle"
 """What `stretto/__init__.py` imports before the first bundle."""
 
 BUNDLES = {

@@ -22,9 +22,9 @@ pytest plugin, so pytest rewrites its modules, and warns of a module that is imp
 """
 
 try:
-    from stretto.base import bundle
+    from stretto import _bundle
 
-    bundle.load("events")
+    _bundle.load("events")
 except ImportError:  # This isn't CPython on Linux.
     pass
 
@@ -126,7 +126,7 @@ def __getattr__(name: str) -> object:
     if name not in _MODULES:
         raise AttributeError(f"module 'stretto' has no attribute {name!r}")
     if available():
-        bundle.load("sessions")
+        _bundle.load("sessions")
         from stretto import _wiring
 
         _wiring.install()

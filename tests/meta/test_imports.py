@@ -28,6 +28,7 @@ FACADE = "the façade"
 
 # Packages from the lowest rank to the highest; those of equal rank don't import each other.
 RANKS = (
+    ("_bundle",),
     ("base",),
     ("protozero",),
     ("protos",),

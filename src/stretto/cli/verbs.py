@@ -117,7 +117,7 @@ def load_verb(name: str) -> Verb:
 
 def _load_bundle(name: str) -> None:
     """Import the modules of a verb from its bundle, if it has one and this is CPython on Linux."""
-    bundle = sys.modules.get("stretto.base.bundle")
+    bundle = sys.modules.get("stretto._bundle")
     if bundle is not None:
         bundle.load(name)
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from stretto import _native
+from stretto import _bundle, _native
 from stretto._native import Category, Flow, Track, flow_id, in_event, process_track, thread_track
-from stretto.base import bundle as _bundle
 from stretto.client.track_event import descriptions as _descriptions  # noqa: F401
 
 TYPE_CHECKING = False

@@ -6,7 +6,7 @@ backends in this module, so the client never imports a service.
 
 from __future__ import annotations
 
-from stretto.base import bundle
+from stretto import _bundle
 from stretto.base.errors import StrettoError
 
 TYPE_CHECKING = False
@@ -137,7 +137,7 @@ def make_session_backend(name: str) -> SessionBackend:
 
 def load_in_process() -> None:
     """Import the modules of a session in this process, and those of its service."""
-    bundle.load("in_process", exempt=_exempt)
+    _bundle.load("in_process", exempt=_exempt)
 
 
 def _exempt(made: list[tuple[Stats, Stats]]) -> None:

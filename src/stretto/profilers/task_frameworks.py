@@ -7,8 +7,8 @@ of each process's start.
 from __future__ import annotations
 
 import stretto
+from stretto import _bundle
 from stretto._native import call_untraced
-from stretto.base import bundle
 from stretto.client.safe_call import call_safely
 from stretto.client.track_event import slots
 from stretto.profilers.on_import import stop_waiting, when_imported
@@ -22,7 +22,7 @@ FRAMEWORKS = ("asyncio", "trio")
 
 
 def _load() -> None:
-    bundle.load("tasks")
+    _bundle.load("tasks")
     from stretto.profilers import asyncio_tasks
 
     asyncio_tasks.install()

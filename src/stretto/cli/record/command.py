@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 
-from stretto.base import bundle
+from stretto import _bundle
 from stretto.base.errors import CommandError, StrettoError
 from stretto.cli.record.arguments import RecordOptions
 from stretto.cli.record.executable import resolve
@@ -54,7 +54,7 @@ def _start_recorder(
     try:
         launch = Launch(options.recording, path, argv, to_stdout=output.to_stdout)
         # The recorder's modules are imported while the program's interpreter starts.
-        bundle.load("recorder", freeze=bundle.has_frozen())  # as `main` has frozen the verb
+        _bundle.load("recorder", freeze=_bundle.has_frozen())  # as `main` has frozen the verb
         from stretto.cli.record.terminal_reporter import TerminalReporter
         from stretto.recorder.host.recorder import Recorder
 

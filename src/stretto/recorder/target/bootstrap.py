@@ -11,7 +11,7 @@ import gc
 import os
 import sys
 
-from stretto.base import bundle
+from stretto import _bundle
 from stretto.base.errors import StrettoError
 from stretto.recorder.workspace import Workspace
 
@@ -86,7 +86,7 @@ def _prepare(workspace: Workspace) -> None:
 
     if not stretto.available():
         raise StrettoError("this Python has Stretto without its native part")
-    bundle.load("recorded")
+    _bundle.load("recorded")
     from stretto import _wiring
     from stretto.client import fork
     from stretto.recorder.target import ending

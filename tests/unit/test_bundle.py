@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from stretto.base import bundle
+from stretto import _bundle
 from tests.support.sources import ROOT
 
 if TYPE_CHECKING:
@@ -63,8 +63,8 @@ def package(tmp_path: Path, tool: ModuleType, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(tool, "BUNDLES", {"some": f"{PACKAGE}.inner.high"})
     monkeypatch.setattr(tool, "FIRST", PACKAGE)
     tool.main(package, package / "bundles")
-    monkeypatch.setattr(bundle, "_package", str(package))
-    monkeypatch.setattr(bundle, "_loaded", set())
+    monkeypatch.setattr(_bundle, "_package", str(package))
+    monkeypatch.setattr(_bundle, "_loaded", set())
     monkeypatch.syspath_prepend(str(tmp_path))
     importlib.import_module(PACKAGE)
     yield package
@@ -77,12 +77,12 @@ def loaded() -> list[str]:
 
 
 def test_a_bundle_has_the_modules_that_its_roots_import(package: Path) -> None:
-    bundle.load("some")
+    _bundle.load("some")
     assert loaded() == NAMES
 
 
 def test_modules_have_the_attributes_that_the_import_system_gives(package: Path) -> None:
-    bundle.load("some")
+    _bundle.load("some")
     for name in NAMES:
         module = sys.modules.pop(name)
         usual = importlib.import_module(name)
@@ -93,7 +93,7 @@ def test_modules_have_the_attributes_that_the_import_system_gives(package: Path)
 
 
 def test_modules_are_attributes_of_their_packages_and_know_their_sources(package: Path) -> None:
-    bundle.load("some")
+    _bundle.load("some")
     value = sys.modules[PACKAGE].inner.high.value
     assert value() == 1
     assert inspect.getsourcefile(value) == str(package / "low.py")
@@ -103,7 +103,7 @@ def test_modules_are_attributes_of_their_packages_and_know_their_sources(package
 
 def test_a_module_that_is_imported_already_stays(package: Path) -> None:
     low = importlib.import_module(f"{PACKAGE}.low")
-    bundle.load("some")
+    _bundle.load("some")
     assert sys.modules[f"{PACKAGE}.low"] is low
     assert sys.modules[f"{PACKAGE}.inner.high"].value is low.value
 
@@ -118,26 +118,26 @@ def test_a_module_that_is_imported_already_stays(package: Path) -> None:
 )
 def test_a_bundle_of_edited_sources_is_not_used(package: Path, edit, why: str) -> None:  # type: ignore[no-untyped-def]
     edit(package / "low.py")
-    bundle.load("some")
+    _bundle.load("some")
     assert loaded() == [], why
 
 
 def test_a_bundle_of_another_interpreter_is_not_used(package: Path) -> None:
     [path] = (package / "bundles").iterdir()
     path.write_bytes(b"\0" + path.read_bytes()[1:])
-    bundle.load("some")
+    _bundle.load("some")
     assert loaded() == []
 
 
 def test_a_bundle_that_is_missing_has_no_effect(package: Path) -> None:
-    bundle.load("none")
+    _bundle.load("none")
     assert loaded() == []
 
 
 @pytest.mark.parametrize("freeze", [False, True])
 def test_modules_are_frozen_for_the_collector_if_asked(package: Path, freeze: bool) -> None:
     frozen = gc.get_freeze_count()
-    bundle.load("some", freeze=freeze)
+    _bundle.load("some", freeze=freeze)
     try:
         assert (gc.get_freeze_count() > frozen) == freeze
     finally:
@@ -175,7 +175,7 @@ def test_collections_visit_the_service_only_if_other_threads_ran_at_its_import(
 
 def test_modules_that_another_thread_is_importing_are_left_to_it(package: Path) -> None:
     lock = _get_module_lock(f"{PACKAGE}.low")  # An import has it.
-    bundle.load("some")
+    _bundle.load("some")
     del lock
     assert loaded() == []
 
@@ -233,7 +233,7 @@ for name, module in list(sys.modules.items()):
         print(name)
 """
 """Prints the modules that are from no bundle."""
-USUAL = {"stretto.base", "stretto.base.bundle"}
+USUAL = {"stretto._bundle"}
 """What is needed before."""
 MISSING = "add the modules to the roots in tools/bundles.py"
 

@@ -44,7 +44,7 @@ OWN_FROZEN = 1000
 ModuleType = type(sys)
 Module = tuple[str, str, bool, int, "CodeType"]
 
-_package = __file__.rpartition("/base/")[0]
+_package = __file__.rpartition("/")[0]
 _loaded: set[str] = set()
 _made: "list[tuple[Stats, Stats]]" = []
 """Results of `gc.get_stats`: the objects of a bundle were created between the two of a pair."""
