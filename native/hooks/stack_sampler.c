@@ -45,6 +45,9 @@ struct known_thread {
   struct st_last_sample shared;
   uint64_t native_id;
   uint64_t cpu_ns, time;
+  /* How much of its CPU time is in the totals.  `cpu_ns` is read after
+   * `time`, perhaps long after: what it has more belongs to the next sample. */
+  uint64_t counted_ns;
   /* The stack is that of `read_begin`, or of a moment between the two times if
    * the thread ran meanwhile. */
   uint64_t read_begin, read_end;
@@ -145,7 +148,8 @@ static struct known_thread* get_known(const struct st_stack_thread* thread,
   k->depth = 0;
   k->samples = 0;
   k->same = INT_MAX;
-  k->time = k->cpu_ns = k->wait_end = k->ready_at = k->blocked_at = 0;
+  k->time = k->cpu_ns = k->counted_ns = k->wait_end = k->ready_at =
+      k->blocked_at = 0;
   k->waits = false;
   k->times = st_sampler_times_of(thread->native_id);
   k->shared.owners = (struct st_time_owners){0};
@@ -374,7 +378,7 @@ struct elapsed {
 static struct elapsed elapsed_since_last(const struct known_thread* k,
                                          uint64_t time, uint64_t cpu) {
   uint64_t elapsed = time - (k->time ? k->time : last_walk);
-  uint64_t ran = cpu > k->cpu_ns ? cpu - k->cpu_ns : 0;
+  uint64_t ran = cpu > k->counted_ns ? cpu - k->counted_ns : 0;
   ran = ran < elapsed ? ran : elapsed;
   return (struct elapsed){ran, k->time ? elapsed - ran : 0};
 }
@@ -391,6 +395,7 @@ static struct elapsed add_elapsed(struct known_thread* k, uint64_t time,
   }
   k->time = time;
   k->cpu_ns = cpu;
+  k->counted_ns += e.ran;
   return e;
 }
 
@@ -399,7 +404,7 @@ static struct elapsed add_elapsed(struct known_thread* k, uint64_t time,
 static void add_elapsed_to_end(struct known_thread* k) {
   uint64_t end = atomic_load(&k->shared.last_event);
   uint64_t cpu = atomic_load(&k->shared.cpu_ns);
-  if (end > k->time && cpu > k->cpu_ns)
+  if (end > k->time && cpu > k->counted_ns)
     add_elapsed(k, end, cpu);
 }
 
