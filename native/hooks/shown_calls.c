@@ -37,6 +37,8 @@ static void forget(struct st_shown_calls* s) {
   s->collection = s->step = (struct st_span){0};
   s->cpu = (struct st_cpu_time){0};
   Py_CLEAR(s->track);
+  s->is_track_used = false;
+  s->name_looks = 0;
 }
 
 /* Frees the struct of a thread.  If the thread has ended, ends its open calls
@@ -147,14 +149,32 @@ static uint64_t threshold(void) {
   return atomic_load_explicit(&st_hooks.threshold_ns, memory_order_relaxed);
 }
 
+static void make_track(struct st_shown_calls* s) {
+  PyObject* track = st_hooks.api->thread_track(s->native_id);
+  if (track)
+    Py_XSETREF(s->track, track);
+  else
+    PyErr_Clear();
+}
+
+void st_shown_note_name(struct st_shown_calls* s) {
+  enum { LOOKS = 4 };
+  if (s == st_thread_shown || s->is_track_used || s->name_looks == LOOKS)
+    return;
+  s->name_looks++;
+  if (st_hooks.api->has_thread_name(s->native_id))
+    make_track(s);
+}
+
 bool st_shown_track(struct st_shown_calls* s, PyObject** track) {
   *track = NULL;
   if (s == st_thread_shown)
     return true;
-  if (!s->track)
-    s->track = st_hooks.api->thread_track(s->native_id);
-  if (!s->track)
-    PyErr_Clear();
+  /* It may have got another name since. */
+  if (!s->track ||
+      (!s->is_track_used && st_hooks.api->has_thread_name(s->native_id)))
+    make_track(s);
+  s->is_track_used = true;
   *track = s->track;
   return s->track != NULL;
 }

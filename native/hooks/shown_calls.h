@@ -158,8 +158,11 @@ struct st_shown_calls {
   uint64_t native_id;
   /* The last sample of this thread; NULL before the first one. */
   struct st_last_sample* last_sample;
-  /* The track of this thread, made when another thread first writes to it. */
+  /* The track of this thread, for other threads that write to it.  Made at one of
+   * the first samples, or at the first write. */
   PyObject* track;
+  bool is_track_used;
+  uint8_t name_looks; /* By st_shown_note_name(). */
   /* The `raised` argument of st_shown_leave(), a borrowed reference. */
   PyObject* raised;
   struct st_c_calls c_calls;
@@ -255,6 +258,10 @@ void st_shown_cut_c_calls(struct st_shown_calls* s, uint32_t depth);
 /* Sets *track to the track of a thread.  NULL means the own track of the
  * calling thread.  Returns false if the thread has no track. */
 bool st_shown_track(struct st_shown_calls* s, PyObject** track);
+/* Looks for the thread's name at its first samples.  Where calls are not reported,
+ * all is written by another thread, perhaps when this one has ended, and its name
+ * with it. */
+void st_shown_note_name(struct st_shown_calls* s);
 /* Writes the BEGIN of each call that has lasted as long as the threshold. */
 void st_shown_write_due(struct st_shown_calls* s, uint64_t now);
 /* Calls `visit` for each thread with open calls, at the end of the recording.

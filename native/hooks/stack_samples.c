@@ -468,6 +468,8 @@ static void take_stack(uint64_t* at, bool entering) {
     return;
   }
   s->last_sample = from.thread;
+  if (!ST_CALLS_ARE_REPORTED && !from.gone)
+    st_shown_note_name(s);
   if (from.gone) {
     s->now = from.time;
     /* The thread may have waited since an earlier reading. */

@@ -77,6 +77,9 @@ struct st_track_event_api {
   /* Returns a new reference to the track of a thread of this process, even of a
    * thread that has ended.  Returns NULL with an error set on failure. */
   PyObject* (*thread_track)(uint64_t native_id);
+  /* Returns whether thread_track() would find the thread's name now: it has a
+   * Thread object, and has not ended.  Runs no Python code. */
+  bool (*has_thread_name)(uint64_t native_id);
   /* Prepares the calling thread for its first event: connects the child of a
    * fork to the service, and describes the thread.  May run Python code. */
   void (*prepare)(void);

@@ -203,6 +203,11 @@ static PyObject* api_thread_track(uint64_t native_id) {
   return fixed_track_new(uuid, descriptor, size, NULL);
 }
 
+static bool api_has_thread_name(uint64_t native_id) {
+  char name[ST_THREAD_NAME];
+  return st_thread_name(native_id, name) != 0;
+}
+
 static void api_prepare(void) {
   thread_state_get();
 }
@@ -227,6 +232,7 @@ static const struct st_track_event_api kApi = {
     .instant_past = api_instant_past,
     .past_slice = api_past_slice,
     .thread_track = api_thread_track,
+    .has_thread_name = api_has_thread_name,
     .prepare = api_prepare,
     .is_untraced = api_is_untraced,
     .set_code_name = api_set_code_name,
