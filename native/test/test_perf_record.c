@@ -45,7 +45,7 @@ static void sample_has_the_registers_and_the_stack_of_the_program(void) {
   struct st_registers registers;
   built.size = 0;
   put_user_sample(&built, 10, 5, 0x1234, 0x8000, stack, sizeof stack, 16);
-  put_user_sample(&built, 10, 6, 0x1234, 0x8000, NULL, 0, 0);
+  put_user_sample(&built, 10, 6, 0x1234, 0x8000, stack, 0, 0);
   put_user_sample(&built, 10, 7, 0x1234, 0x8000, stack, sizeof stack, 25);
   at = built.data;
   CHECK(next(ALL));
