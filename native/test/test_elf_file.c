@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "check.h"
+#include "probes/eh_frame.h"
 
 static struct st_elf_file elf;
 
@@ -55,6 +56,33 @@ static void functions_of_this_program_have_names(void) {
   st_elf_file_free(&elf);
 }
 
+static void unwind_tables_of_this_program_have_its_functions(void) {
+  int fd = open("/proc/self/exe", O_RDONLY);
+  struct st_unwind_rules rules;
+  CHECK(st_elf_file_read(&elf, fd));
+  struct st_memory tables = st_elf_file_tables(&elf);
+  uint64_t address = symbol("function_of_the_test");
+  CHECK(!st_eh_frame_find(&tables, elf.tables, address, &rules));
+#ifndef __GLIBC__
+  if (!elf.tables) { /* As in static programs of musl-gcc. */
+    CHECK(!st_elf_file_read_tables(&elf, fd));
+    close(fd);
+    st_elf_file_free(&elf);
+    return;
+  }
+#endif
+  CHECK(st_elf_file_read_tables(&elf, fd));
+  CHECK(st_eh_frame_find(&tables, elf.tables, address + 1, &rules));
+  CHECK_EQ(rules.function, address);
+  uint8_t byte;
+  uint64_t end = elf.tables + elf.table_size;
+  CHECK(tables.read(tables.self, end - 1, &byte, 1));
+  CHECK(!tables.read(tables.self, end, &byte, 1));
+  CHECK(!tables.read(tables.self, elf.tables - 1, &byte, 1));
+  close(fd);
+  st_elf_file_free(&elf);
+}
+
 static void build_id_is_the_value_of_its_note(void) {
   static struct {
     Elf64_Ehdr header;
@@ -98,6 +126,7 @@ static void cut_files_have_no_symbols(void) {
 
 int main(void) {
   RUN(functions_of_this_program_have_names);
+  RUN(unwind_tables_of_this_program_have_its_functions);
   RUN(build_id_is_the_value_of_its_note);
   RUN(other_files_are_refused);
   RUN(cut_files_have_no_symbols);

@@ -1,4 +1,4 @@
-/* Fuzzes the reader of ELF files, and of the kernel's symbols.  An input that
+/* Fuzzes the reader of ELF files and their unwind tables, and of the kernel's symbols.  An input that
  * begins with 'k' is a text of symbols.  Any other one changes a small valid
  * file: it is a list of positions and values, of two bytes and one. */
 #define CHECK_ABORTS
@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "../check.h"
+#include "probes/eh_frame.h"
 #include "probes/kernel_symbols.h"
 
 static void check_symbols(const struct st_symbol_table* t) {
@@ -32,7 +33,7 @@ static void fuzz_kernel(const uint8_t* data, size_t size) {
 
 struct small_elf {
   Elf64_Ehdr header;
-  Elf64_Phdr segments[2];
+  Elf64_Phdr segments[3];
   Elf64_Shdr sections[2];
   Elf64_Sym symbols[2];
   uint8_t note[20];
@@ -44,12 +45,14 @@ static void make_file(struct small_elf* f) {
   memcpy(f->header.e_ident, ELFMAG "\2\1", 6);
   f->header.e_phoff = offsetof(struct small_elf, segments);
   f->header.e_phentsize = sizeof f->segments[0];
-  f->header.e_phnum = f->header.e_shnum = 2;
+  f->header.e_phnum = 3;
+  f->header.e_shnum = 2;
   f->header.e_shoff = offsetof(struct small_elf, sections);
   f->header.e_shentsize = sizeof f->sections[0];
   f->segments[0] = (Elf64_Phdr){PT_LOAD, PF_X, 0, 0x100, 0, 512, 512, 0};
   f->segments[1] = (Elf64_Phdr){
       PT_NOTE, 0, offsetof(struct small_elf, note), 0, 0, 20, 20, 0};
+  f->segments[2] = (Elf64_Phdr){PT_GNU_EH_FRAME, 0, 0x40, 0x140, 0, 64, 64, 0};
   f->sections[0].sh_type = SHT_SYMTAB;
   f->sections[0].sh_offset = offsetof(struct small_elf, symbols);
   f->sections[0].sh_size = sizeof f->symbols;
@@ -66,6 +69,14 @@ static void change_file(struct small_elf* f, const uint8_t* data, size_t size) {
     size_t at = data[i] | (size_t)data[i + 1] << 8;
     ((uint8_t*)f)[at % sizeof *f] = data[i + 2];
   }
+}
+
+static void check_tables(struct st_elf_file* elf, int fd) {
+  struct st_unwind_rules rules;
+  if (!st_elf_file_read_tables(elf, fd))
+    return;
+  const struct st_memory tables = st_elf_file_tables(elf);
+  st_eh_frame_find(&tables, elf->tables, 0x150, &rules);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -89,6 +100,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     check_symbols(&elf.symbols);
     st_elf_file_address(&elf, 1000);
     st_elf_file_load_bias(&elf);
+    check_tables(&elf, fd);
     st_elf_file_free(&elf);
   }
   return 0;
