@@ -160,19 +160,19 @@ class AddressSpaces:
 
 
 def _copied_vdso(unwind_tables: bool) -> _native.ElfFile | None:
-    found = re.search(rb"(?m)^([0-9a-f]+)-([0-9a-f]+) .*\[vdso\]$", _bytes("/proc/self/maps"))
-    if found is None:
-        return None
-    start, end = int(found[1], 16), int(found[2], 16)
+    with open("/proc/self/maps", "rb") as maps, open("/proc/self/mem", "rb", 0) as memory:
+        for first, after, _, path in _MAPS.findall(maps.read()):
+            if path == VDSO:
+                start = int(first, 16)
+                code = os.pread(memory.fileno(), int(after, 16) - start, start)
+                return _elf_of(code, unwind_tables)
+    return None
+
+
+def _elf_of(content: bytes, unwind_tables: bool) -> _native.ElfFile:
     copy = os.memfd_create("vdso", os.MFD_CLOEXEC)
     try:
-        with open("/proc/self/mem", "rb", buffering=0) as memory:
-            os.write(copy, os.pread(memory.fileno(), end - start, start))
+        os.write(copy, content)
         return _native.ElfFile(f"/proc/self/fd/{copy}", unwind_tables)
     finally:
         os.close(copy)
-
-
-def _bytes(path: str) -> bytes:
-    with open(path, "rb") as file:
-        return file.read()
