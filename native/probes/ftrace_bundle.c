@@ -72,12 +72,12 @@ static uint32_t search_name(struct st_ftrace_bundle* b, const char* name) {
   return add_name(b, name);
 }
 
-static uint32_t name_index(struct st_ftrace_bundle* b, const char* name) {
-  uint64_t halves[2];
-  memcpy(halves, name, sizeof halves);
-  uint64_t hash = (halves[0] ^ halves[1] * 31) * 0x9E3779B97F4A7C15u;
+/* Returns the index of a name that is not in its first slot. */
+__attribute__((noinline)) static uint32_t find_name(struct st_ftrace_bundle* b,
+                                                    uint32_t first,
+                                                    const char* name) {
   for (uint32_t i = 0; i < NAME_PROBES; i++) {
-    uint16_t* slot = &b->slots[((hash >> 56) + i) % ST_FTRACE_NAME_SLOTS];
+    uint16_t* slot = &b->slots[(first + i) % ST_FTRACE_NAME_SLOTS];
     if (!*slot) {
       uint32_t index = add_name(b, name);
       *slot = (uint16_t)(index + 1);
@@ -89,17 +89,28 @@ static uint32_t name_index(struct st_ftrace_bundle* b, const char* name) {
   return search_name(b, name);
 }
 
+static inline uint32_t name_index(struct st_ftrace_bundle* b,
+                                  const char* name) {
+  uint64_t halves[2];
+  memcpy(halves, name, sizeof halves);
+  uint64_t hash = (halves[0] ^ halves[1] * 31) * 0x9E3779B97F4A7C15u;
+  uint32_t first = (uint32_t)(hash >> 56);
+  uint16_t slot = b->slots[first];
+  return slot && is_name(b, slot - 1u, name) ? slot - 1u
+                                             : find_name(b, first, name);
+}
+
 /* Writes a varint.  The sizes of times and ids vary too much for the processor
  * to predict, so those below 1 << 28 are written without a branch: their four
  * groups of 7 bits are spread to the bytes of a word.  Writes up to 10 bytes. */
 static inline uint8_t* put_number(uint8_t* p, uint64_t value) {
   if (value >> 28)
     return st_put_varint(p, value);
-  uint32_t bytes = (uint32_t)value, more = 0x00808080;
+  uint32_t bytes = (uint32_t)value;
   unsigned size = (unsigned)st_varint_size(value);
   bytes = (bytes & 0x00003FFF) | (bytes & 0x0FFFC000) << 2;
   bytes = (bytes & 0x007F007F) | (bytes & 0x3F803F80) << 1;
-  bytes |= more & ((1u << 8 * (size - 1)) - 1);
+  bytes |= 0x00808080u >> (32 - 8 * size); /* All but the last byte. */
   memcpy(p, &bytes, sizeof bytes);
   return p + size;
 }
@@ -112,23 +123,42 @@ static inline uint8_t* put_small(uint8_t* p, uint64_t value) {
   return p + 1;
 }
 
-/* Reads a signed number without a branch for its size: it is at the end of 8
- * bytes.  These may begin before the record, in the headers of record and page. */
-static inline uint64_t read_number(const struct st_ftrace_field* f,
-                                   const struct st_ftrace_record* r) {
-  int64_t value;
-  memcpy(&value, r->data + f->offset + f->size - sizeof value, sizeof value);
-  return (uint64_t)(value >> (64 - 8 * f->size));
+static void lay_out(struct st_compact_layout* layout,
+                    const struct st_ftrace_event* event) {
+  *layout = (struct st_compact_layout){.event = event};
+  for (int i = 0; i < 4; i++) {
+    const struct st_ftrace_field* f = &event->fields[i];
+    uint32_t end = (uint32_t)f->offset + f->size;
+    layout->ends[i] = end;
+    layout->shifts[i] = (uint8_t)(64 - 8 * f->size);
+    layout->size = end > layout->size ? end : layout->size;
+  }
 }
 
-static inline bool has_fields(const struct st_ftrace_field* f,
-                              const struct st_ftrace_record* r) {
-  size_t end = 0;
-  for (int i = 0; i < 4; i++) {
-    size_t field_end = (size_t)f[i].offset + f[i].size;
-    end = field_end > end ? field_end : end;
-  }
-  return end <= r->size;
+/* Returns the layout of an event; NULL if the record is too short for it. */
+static inline const struct st_compact_layout* layout_of(
+    struct st_ftrace_bundle* b, const struct st_ftrace_event* event,
+    const struct st_ftrace_record* r) {
+  struct st_compact_layout* layout =
+      &b->layouts[event->form == ST_FTRACE_COMPACT_WAKING];
+  if (layout->event != event)
+    lay_out(layout, event);
+  return layout->size <= r->size ? layout : NULL;
+}
+
+/* Reads a signed number without a branch for its size: it is at the end of 8
+ * bytes.  These may begin before the record, in the headers of record and page. */
+static inline uint64_t read_number(const struct st_compact_layout* l, int i,
+                                   const struct st_ftrace_record* r) {
+  int64_t value;
+  memcpy(&value, r->data + l->ends[i] - sizeof value, sizeof value);
+  return (uint64_t)(value >> l->shifts[i]);
+}
+
+static inline uint32_t read_name(struct st_ftrace_bundle* b,
+                                 const struct st_compact_layout* l,
+                                 const struct st_ftrace_record* r) {
+  return name_index(b, (const char*)r->data + l->ends[3] - ST_COMM_SIZE);
 }
 
 static inline uint64_t time_since(uint64_t* last, uint64_t time) {
@@ -140,30 +170,30 @@ static inline uint64_t time_since(uint64_t* last, uint64_t time) {
 static bool add_switch(struct st_ftrace_bundle* b,
                        const struct st_ftrace_event* event,
                        const struct st_ftrace_record* r) {
-  const struct st_ftrace_field* f = event->fields;
-  if (!has_fields(f, r))
+  const struct st_compact_layout* l = layout_of(b, event, r);
+  if (!l)
     return false;
   uint8_t** at = &b->at[ST_SWITCH_TIMESTAMP];
   at[0] = put_number(at[0], time_since(&b->switch_time, r->time));
-  at[1] = put_small(at[1], read_number(&f[0], r));
-  at[2] = put_number(at[2], read_number(&f[1], r));
-  at[3] = put_small(at[3], read_number(&f[2], r));
-  at[4] = put_small(at[4], name_index(b, (const char*)r->data + f[3].offset));
+  at[1] = put_small(at[1], read_number(l, 0, r));
+  at[2] = put_number(at[2], read_number(l, 1, r));
+  at[3] = put_small(at[3], read_number(l, 2, r));
+  at[4] = put_small(at[4], read_name(b, l, r));
   return true;
 }
 
 static bool add_waking(struct st_ftrace_bundle* b,
                        const struct st_ftrace_event* event,
                        const struct st_ftrace_record* r) {
-  const struct st_ftrace_field* f = event->fields;
-  if (!has_fields(f, r))
+  const struct st_compact_layout* l = layout_of(b, event, r);
+  if (!l)
     return false;
   uint8_t** at = &b->at[ST_WAKING_TIMESTAMP];
   at[0] = put_number(at[0], time_since(&b->waking_time, r->time));
-  at[1] = put_number(at[1], read_number(&f[0], r));
-  at[2] = put_small(at[2], read_number(&f[1], r));
-  at[3] = put_small(at[3], read_number(&f[2], r));
-  at[4] = put_small(at[4], name_index(b, (const char*)r->data + f[3].offset));
+  at[1] = put_number(at[1], read_number(l, 0, r));
+  at[2] = put_small(at[2], read_number(l, 1, r));
+  at[3] = put_small(at[3], read_number(l, 2, r));
+  at[4] = put_small(at[4], read_name(b, l, r));
   at[5] = put_small(at[5], r->data[FLAGS_OFFSET]);
   return true;
 }

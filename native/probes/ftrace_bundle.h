@@ -48,12 +48,21 @@ enum st_compact_column {
   ST_COMPACT_COLUMNS
 };
 
+/* Where the fields of a compact event end in its record. */
+struct st_compact_layout {
+  const struct st_ftrace_event* event;
+  uint32_t ends[4];
+  uint8_t shifts[4]; /* 64 - the bits of each number. */
+  uint32_t size;     /* The least size of the record. */
+};
+
 struct st_ftrace_bundle {
   const struct st_ftrace_table* table;
   struct st_message* root;
   /* The time of the last event of this CPU that was written. */
   uint64_t last_time;
   uint64_t switch_time, waking_time;
+  struct st_compact_layout layouts[2]; /* Of sched_switch and sched_waking. */
   struct st_packed columns[ST_COMPACT_COLUMNS];
   /* While a page is added: the end of each column. */
   uint8_t* at[ST_COMPACT_COLUMNS];
