@@ -1404,6 +1404,14 @@ class FtraceReader:
     def errors(self) -> list[int]:
         """Return each FtraceParseStatus of the damage that was found in pages."""
 
+def ftrace_cpu_stats(files: tuple[tuple[int, str], ...], /) -> bytes:
+    """Return the statistics of ring buffers: encoded fields of FtraceStats.
+
+    Args:
+        files: The number of each CPU, and the path of its file `stats`. A CPU whose file can't be
+            read has no values.
+    """
+
 @final
 class SyscallWaits:
     """Finds the system calls in which threads wait, from the pages of `trace_pipe_raw`.

@@ -4,6 +4,7 @@
  *   reader.drain(writer, pipes, batches, clock, names)
  *                                            writes what the CPUs have recorded
  *   reader.errors()                          FtraceParseStatus errors so far
+ *   ftrace_cpu_stats(files)                  statistics of the ring buffers
  *
  * An event is a tuple (id, number, form, fields, descriptor, prefix), a field a
  * tuple (number, offset, size, kind, label); probes/ftrace_event.h has the forms
@@ -14,12 +15,16 @@
  */
 #include "probes/ftrace_reader.h"
 
+#include <fcntl.h>
+
 #include "bind/common/arguments.h"
 #include "bind/common/errors.h"
 #include "bind/common/types.h"
 #include "bind/data_path/trace_writer.h"
 #include "bind/probes/message_bytes.h"
 #include "core/fields.h"
+#include "probes/ftrace_stats.h"
+#include "probes/held_file.h"
 
 enum { MAX_PAGE_SIZE = 1 << 16, MAX_CPUS = 1 << 14, MAX_ID = UINT16_MAX };
 
@@ -313,6 +318,40 @@ static PyObject* ftrace_reader_errors(PyObject* object,
   return list;
 }
 
+/* Appends the statistics in a row (cpu, path).  Returns false with an exception
+ * set on failure. */
+static bool append_cpu_stats(PyObject* row, struct st_read_buffer* buffer,
+                             struct st_message* stats) {
+  unsigned cpu;
+  const char* path;
+  if (!st_bind_is_row(row) || !PyArg_ParseTuple(row, "Is", &cpu, &path))
+    return false;
+  st_write_ftrace_cpu_stats(st_read_record(AT_FDCWD, path, buffer), cpu, stats);
+  return true;
+}
+
+static PyObject* ftrace_cpu_stats(PyObject* Py_UNUSED(module), PyObject* rows) {
+  struct message_bytes message = {0};
+  struct st_read_buffer buffer = {0};
+  if (!st_bind_is_row(rows))
+    return NULL;
+  message_bytes_begin(&message);
+  bool done = true;
+  for (Py_ssize_t i = 0; done && i < PyTuple_GET_SIZE(rows); i++)
+    done = append_cpu_stats(PyTuple_GET_ITEM(rows, i), &buffer, &message.root);
+  PyObject* bytes = message_bytes_take(&message);
+  if (!done)
+    Py_CLEAR(bytes);
+  message_bytes_free(&message);
+  free(buffer.data);
+  return bytes;
+}
+
+static PyMethodDef kFunctions[] = {
+    {"ftrace_cpu_stats", ftrace_cpu_stats, METH_O, NULL},
+    {0},
+};
+
 static PyMethodDef kMethods[] = {
     {"drain", ftrace_reader_drain, METH_VARARGS, NULL},
     {"errors", ftrace_reader_errors, METH_NOARGS, NULL},
@@ -330,5 +369,7 @@ static PyType_Spec kSpec =
     ST_BIND_SPEC("FtraceReader", struct ftrace_reader, 0, kSlots);
 
 ST_BIND_PART(ftrace_reader) {
+  if (PyModule_AddFunctions(module, kFunctions) < 0)
+    return -1;
   return st_bind_add_type(module, &kSpec);
 }

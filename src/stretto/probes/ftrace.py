@@ -1,7 +1,8 @@
 """`linux.ftrace`: events of the kernel, each session in a private instance of tracefs.
 
     start      instance, clock, buffers, events; then recording is switched on
-    each tick  the pages of each CPU are read and converted natively
+    each tick  the pages of each CPU are read and converted natively, and those of a full buffer
+               at once
     flush      all pages, and FtraceStats of the start and of now
     stop       the instance is removed; if the user has named it, its state is restored
 
@@ -20,10 +21,11 @@ from stretto.probes.budget import Budget
 from stretto.probes.ftrace_clock import ClockReader
 from stretto.probes.ftrace_setup import Setup, open_folder
 from stretto.probes.ftrace_symbols import KernelNames
-from stretto.probes.probe import Probe
+from stretto.probes.probe import SLOW, Probe
 from stretto.probes.tracefs import Tracefs, TracefsError
 from stretto.protos.config import FtraceConfig
-from stretto.protos.trace import FtraceCpuStats, FtraceStats, TracePacket
+from stretto.protos.trace import FtraceStats, TracePacket
+from stretto.protozero.wire import bytes_field, varint_field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,7 +36,8 @@ if TYPE_CHECKING:
     from stretto.probes.poll import Poll
     from stretto.probes.tracefs import Instance
 
-DRAIN_PERIOD_MS = 100
+DRAIN_PERIOD_MS = {True: 500, False: 100}
+"""How often the buffers are read, by whether a buffer that is half full is read at once."""
 MAX_DRAIN_PERIOD_MS = 60_000
 BATCH_KB = 128
 MAX_BATCHES = 8
@@ -42,16 +45,13 @@ MAX_BATCHES = 8
 LARGE_MACHINE_KB = 7 << 20
 BUFFER_KB = {True: 8192, False: 2048}
 """The buffer of each CPU, by whether the machine has LARGE_MACHINE_KB of memory or more."""
-COUNTS = {
-    "entries": "entries",
-    "overrun": "overrun",
-    "commit overrun": "commit_overrun",
-    "bytes": "bytes_read",
-    "dropped events": "dropped_events",
-    "read events": "read_events",
-}
-TIMES = {"oldest event ts": "oldest_event_ts", "now ts": "now_ts"}
-"""Fields of FtraceCpuStats by the kernel's names."""
+TIMESTAMP, STATS = (
+    TracePacket.LAYOUT.by_name[name].number for name in ("timestamp", "ftrace_stats")
+)
+PHASE, PARSE_ERRORS = (
+    FtraceStats.LAYOUT.by_name[name].number for name in ("phase", "ftrace_parse_errors")
+)
+END_OF_TRACE = varint_field(PHASE, FtraceStats.END_OF_TRACE)
 HIDDEN_NAMES = "symbolize_ksyms: the kernel hides its symbols (kptr_restrict)"
 
 
@@ -66,6 +66,7 @@ class Ftrace(Probe):
         self.instance: Instance | None = None
         self._pipes: dict[int, int] = {}
         self._poll: Poll | None = None
+        self._watching_later: object = None
         self._kprobes: Kprobes | None = None
         self._names: KernelNames | None = None
         self._first_stats = FtraceStats(phase=FtraceStats.START_OF_TRACE)
@@ -86,8 +87,7 @@ class Ftrace(Probe):
             return
         if self._poll is not None:
             self._poll.stop()
-            for fd in self._pipes.values():
-                self.machine.runner.unwatch(fd)
+            self._unwatch()
             self.instance.write("tracing_on", "0")
             self.flush()
             self._poll = None
@@ -107,10 +107,8 @@ class Ftrace(Probe):
         if self.instance is None or self._poll is None:
             return
         self._read(self._all_pipes, self._batches_per_buffer)
-        last = self._stats(self.instance, FtraceStats.END_OF_TRACE)
-        last.ftrace_parse_errors = self._reader.errors()
         self.write(self._first_packet)
-        self.write(TracePacket(ftrace_stats=last))
+        self.write(self._last_packet())
 
     # --- set-up
 
@@ -122,7 +120,8 @@ class Ftrace(Probe):
         first.failed_ftrace_events = setup.failed
         self._report(setup.problems)
         self._cpus = instance.cpus()
-        first.cpu_stats = self._stats(instance, FtraceStats.START_OF_TRACE).cpu_stats
+        self._stats_files = tuple((cpu, instance.cpu_stats_path(cpu)) for cpu in self._cpus)
+        first.cpu_stats = FtraceStats.decode(self._cpu_stats()).cpu_stats
         self._open(instance, setup)
         instance.change("tracing_on", "1")
         if options.symbolize_ksyms:
@@ -171,41 +170,57 @@ class Ftrace(Probe):
             self.write(TracePacket(ftrace_stats=self._first_stats))
 
     def _begin(self) -> None:
-        period = self._options.drain_period_ms
-        period = period if 1 <= period <= MAX_DRAIN_PERIOD_MS else DRAIN_PERIOD_MS
+        asked = self._options.drain_period_ms
+        is_asked = 1 <= asked <= MAX_DRAIN_PERIOD_MS
+        waits = _can_wait_for_buffers()
+        period = asked if is_asked else DRAIN_PERIOD_MS[waits]
+        self._budget = Budget(len(self._cpus))
         # Encoded once: each flush writes it.
         self._first_packet = TracePacket(
             timestamp=self.machine.now_ns(), ftrace_stats=self._first_stats
         ).encode()
-        self._poll = self.poll({"drain": period}, self._drain, Budget(len(self._cpus)))
-        if self._options.drain_buffer_percent and _can_wait_for_buffers():
-            for pipe in self._all_pipes:
-                self.machine.runner.watch(pipe[1], partial(self._read_full, pipe))
+        self._poll = self.poll({"drain": period}, self._drain, self._budget)
+        if waits and (not is_asked or self._options.drain_buffer_percent):
+            self._watch()
 
     # --- recording
 
     def _drain(self, _due: Iterable[str]) -> None:
         self._read(self._all_pipes, MAX_BATCHES)
 
+    def _watch(self) -> None:
+        """Read each buffer as soon as it is as full as `buffer_percent` says."""
+        for pipe in self._all_pipes:
+            self.machine.runner.watch(pipe[1], partial(self._read_full, pipe))
+
+    def _unwatch(self) -> None:
+        self.machine.runner.cancel(self._watching_later)
+        for _, fd in self._all_pipes:
+            self.machine.runner.unwatch(fd)
+
     def _read_full(self, pipe: tuple[int, int]) -> None:
-        """Read a buffer that is as full as `drain_buffer_percent` says."""
+        cpu_ns = self.machine.cpu_ns()
         self.machine.observed(self.name, lambda: self._read((pipe,), self._batches_per_buffer))
+        used_ns = self.machine.cpu_ns() - cpu_ns
+        wait_ns = self._budget.spend(self.machine.now_ns(), used_ns)
+        if wait_ns:
+            if self._watching_later is None:  # The first time.
+                self.note(SLOW)
+            self._unwatch()
+            self._watching_later = self.machine.runner.post_delayed(self._watch, wait_ns / 1e6)
 
     def _read(self, pipes: tuple[tuple[int, int], ...], batches: int) -> None:
         names = self._names.interned if self._names is not None else None
         self._reader.drain(self.writer(), pipes, batches, self._clock.fields(), names)
 
-    def _stats(self, instance: Instance, phase: int) -> FtraceStats:
-        stats = FtraceStats(phase=phase)
-        for cpu in self._cpus:
-            found = instance.cpu_stats(cpu)
-            row = FtraceCpuStats(cpu=cpu)
-            for name, field in COUNTS.items():
-                setattr(row, field, int(found.get(name, 0)))
-            for name, field in TIMES.items():
-                setattr(row, field, found.get(name, 0.0))
-            stats.cpu_stats.append(row)
-        return stats
+    def _cpu_stats(self) -> bytes:
+        return _native.ftrace_cpu_stats(self._stats_files)
+
+    def _last_packet(self) -> bytes:
+        # Encoded without message classes: after a pause these take a third of a millisecond.
+        errors = (varint_field(PARSE_ERRORS, each) for each in self._reader.errors())
+        stats = b"".join((END_OF_TRACE, self._cpu_stats(), *errors))
+        return varint_field(TIMESTAMP, self.machine.now_ns()) + bytes_field(STATS, stats)
 
 
 def _can_wait_for_buffers() -> bool:

@@ -46,6 +46,8 @@ PAGE_KB = 16
 Linux before 6.8, and the top folder, keep their pages of 4 KiB.
 """
 MANY_PAGES = 64
+DRAIN_PERCENT = 50
+"""How full a buffer is when it is read at once, unless the config says it."""
 _OPTION = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -108,9 +110,8 @@ class Setup:
         self._enable(selection.names)
         if options.enable_function_graph:
             self._problem("enable_function_graph", function_graph.switch_on(instance, options))
-        if options.drain_buffer_percent > 0 and not instance.change(
-            "buffer_percent", str(min(options.drain_buffer_percent, 100))
-        ):
+        percent = min(options.drain_buffer_percent or DRAIN_PERCENT, 100)
+        if not instance.change("buffer_percent", str(percent)) and options.drain_buffer_percent:
             self._problem("drain_buffer_percent", "the kernel has no buffer_percent")
 
     def _problem(self, option: str, reason: str | None) -> None:

@@ -89,8 +89,12 @@ class Folder:
 
     def cpu_stats(self, cpu: int) -> dict[str, float]:
         """Return the counts of a CPU's ring buffer by the kernel's names."""
-        text = self.read(f"per_cpu/cpu{cpu}/stats")
+        text = files.read(self.cpu_stats_path(cpu)).decode(errors="replace")
         return {name: float(value) for name, value in _STAT.findall(text)}
+
+    def cpu_stats_path(self, cpu: int) -> str:
+        """Return the path of the counts of a CPU's ring buffer."""
+        return os.path.join(self.path, f"per_cpu/cpu{cpu}/stats")
 
 
 class Tracefs(Folder):

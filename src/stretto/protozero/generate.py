@@ -66,6 +66,7 @@ SysStats SysStats.CpuTimes SysStats.InterruptCount SysStats.BuddyInfo SysStats.D
 SysStats.PsiSample SysStats.SlabInfo
 ProcessTree ProcessTree.Process ProcessTree.Thread ProcessStats ProcessStats.Process
 FtraceEventBundle FtraceEventBundle.CompactSched FtraceEventBundle.FtraceError
+FtraceStats FtraceCpuStats
 """
 
 # Fields for which the native encoders need setters, by message; "" for all fields.

@@ -306,7 +306,7 @@ def test_bare_names_are_found_in_all_groups(root: Path) -> None:
 
 
 def test_damaged_pages_are_counted_and_marked(root: Path) -> None:
-    session = probing(root, "sched/*")
+    session = probing(root, "sched/*", drain_period_ms=100)
     session.take()
     (path,) = instances(root)
     with (path / "per_cpu/cpu0/trace_pipe_raw").open("ab") as file:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from stretto.probes import ftrace
 from stretto.probes.ftrace import Ftrace
 from stretto.probes.ftrace_syscalls import numbers
+from stretto.probes.machine import Machine
+from stretto.probes.probe import SLOW
 from stretto.probes.tracefs import Folder
 from stretto.protos.config import FtraceConfig
 from stretto.protos.trace import (
@@ -19,10 +23,14 @@ from stretto.protos.trace import (
     KprobeEvent,
     TracePacket,
 )
+from stretto.testing.fake_clock import FakeClock
+from stretto.testing.fake_task_runner import FakeTaskRunner
 from tests.support.fake_tracefs import FIRST_KPROBE, FakeTracefs, fill, mount, text
 from tests.support.probing import Probing
 
 TOP = "sys/kernel/tracing"
+READ_NS = 40_000_000
+"""The CPU time of a read."""
 GRAPH: dict[str, Any] = {"enable_function_graph": True}
 Rule = FtraceConfig.PrintFilter.Rule
 Kprobe = FtraceConfig.KprobeEvent
@@ -346,6 +354,45 @@ def test_buffers_are_read_when_they_are_filled_so_far(root: Path) -> None:
     session = Session(root, "task/*", drain_buffer_percent=25, drain_period_ms=60_000)
     assert session.folder.read("buffer_percent") == "25"
     session.end()
+
+
+@pytest.mark.parametrize("can_wait", [True, False])
+def test_without_a_period_buffers_are_read_when_they_are_half_full(
+    root: Path, monkeypatch: pytest.MonkeyPatch, can_wait: bool
+) -> None:
+    monkeypatch.setattr(ftrace, "_can_wait_for_buffers", lambda: can_wait)
+    session = Session(root, "task/*")
+    assert session.folder.read("buffer_percent") == "50"
+    assert len(session.runner.watched) == (2 if can_wait else 0)
+    session.end()
+    assert not session.runner.watched
+
+
+def test_with_a_period_buffers_are_read_only_then(root: Path) -> None:
+    session = Session(root, "task/*", drain_period_ms=100)
+    assert not session.runner.watched
+    session.end()
+
+
+def test_reading_full_buffers_stays_within_the_budget(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ftrace, "_can_wait_for_buffers", lambda: True)
+    runner = FakeTaskRunner(FakeClock())
+    cpu_ns = itertools.count(0, READ_NS)
+    machine = Machine(runner, lambda f: f(), runner.clock, str(root), cpu_ns=lambda: next(cpu_ns))
+    reads: list[int] = []
+    machine.observers.append(lambda _name, start, _end: reads.append(start))
+    config = FtraceConfig(ftrace_events=["task/*"], drain_period_ms=60_000, drain_buffer_percent=1)
+    session = Probing(FakeFtrace, root, machine, ftrace_config=config)
+    runner.advance(20_000)  # Its files can always be read, as if the buffers were always full.
+    session.source.on_stop()
+    notes = [p.track_event.name for p in session.take() if p.track_event is not None]
+    assert notes == [SLOW]
+    first = [time for time in reads if time == reads[0]]
+    assert len(first) > 1
+    assert len(reads) > 2 * len(first)
+    assert len(reads) * READ_NS < 20_000_000_000 / 10 + 5 * READ_NS
 
 
 def test_preserved_buffer_is_that_of_the_top_folder(root: Path) -> None:
