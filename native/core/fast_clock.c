@@ -12,7 +12,10 @@
 #endif
 
 enum {
-  SPAN_NS = 100000,
+  MIN_SPAN_NS = 100000,
+  MAX_SPAN_NS = 1000000,
+  /* An accurate pair foretells the next one to this. */
+  MAX_ERROR_NS = 25,
   /* The clock rate is measured over a window of at least this length. */
   MIN_WINDOW_NS = 10000000,
   /* The clock rate is measured over a window of time.  When the window has
@@ -129,9 +132,27 @@ static void measure(uint64_t counter, uint64_t ns) {
   pthread_mutex_unlock(&window_mutex);
 }
 
+/* Whether a pair gives the time of the next one. */
+static bool has_foretold(const struct st_clock_pair* p, uint64_t counter,
+                         uint64_t ns) {
+  uint64_t elapsed = counter - p->base;
+  uint64_t error = p->ns + ((elapsed * p->rate) >> ST_RATE_SHIFT) - ns;
+  return error + MAX_ERROR_NS <= 2 * MAX_ERROR_NS;
+}
+
+/* Returns the span of a new pair, in counts.  `last` is that of the last one. */
+static uint64_t next_span(const struct st_clock_pair* p, uint64_t last,
+                          uint64_t counter, uint64_t ns, uint64_t rate) {
+  uint64_t least = ((uint64_t)MIN_SPAN_NS << ST_RATE_SHIFT) / rate;
+  uint64_t most = least * (MAX_SPAN_NS / MIN_SPAN_NS);
+  if (!has_foretold(p, counter, ns))
+    return least;
+  return last < least ? least : last < most / 2 ? last * 2 : most;
+}
+
 uint64_t st_fast_clock_sync(void) {
   struct st_clock_pair* p = &st_clock_pair;
-  uint64_t counter, ns;
+  uint64_t counter, ns, last_span = p->span;
   p->span = 0;
   if (!st_fast_clock_available())
     return st_boottime_ns();
@@ -146,9 +167,9 @@ uint64_t st_fast_clock_sync(void) {
   p->last = ns;
   if (!good || !rate)
     return ns;
+  p->span = next_span(p, last_span, counter, ns, rate);
   p->base = counter;
   p->rate = rate;
   p->ns = ns;
-  p->span = ((uint64_t)SPAN_NS << ST_RATE_SHIFT) / rate;
   return ns;
 }

@@ -8,20 +8,23 @@
  *
  *   now = ns + ((counter - base) * rate >> 24)     while counter - base < span
  *
- *   |-- span, about 100 us --|-- span --| ...      a thread's time
- *   ^ pair                   ^ pair
+ *   |- 100 us -|-- 200 us --|---- 400 us ----| ... 1 ms     a thread's time
+ *   ^ pair     ^ pair       ^ pair
+ *
+ * A new pair costs some 100 ns.  So its span is twice the last one, up to 1 ms, if
+ * the last pair has foretold it to 25 ns; else 100 us.
  *
  * Error: a pair is accurate to about 10 ns (the counter is read before and
  * after the clock; a pair interrupted in between is read again). The rate is
- * accurate to well below 1 part in 10^5, which is 1 ns over a span.  So a
- * thread's time differs from the clock by about 20 ns at most and never
+ * accurate to well below 1 part in 10^5, which is 1 ns over 100 us.  So a
+ * thread's time differs from the clock by about 20 ns, seldom more, and never
  * decreases.  The times of two threads agree within about 50 ns, less than the
  * latency of a message between them.
  *
  * The rate is measured over windows of at least 10 ms, again and again, so it
- * follows the kernel's own corrections (at most 500 ppm).  On aarch64 one count
- * may be 50 ns long, which adds to the error.  A jump of the counter (suspend,
- * migration) ends the span at once.
+ * follows the kernel's own corrections (at most 500 ppm; while they change, spans
+ * are short).  On aarch64 one count may be 50 ns long, which adds to the error.  A
+ * jump of the counter (suspend, migration) ends the span at once.
  *
  * The kernel's clock is read for every time until the first window has passed.
  * It is always read if
