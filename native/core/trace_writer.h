@@ -70,12 +70,13 @@ struct st_trace_writer {
   uint16_t packets;
   /* Whether the next packet gets field 42 (a loss) or 87 (the first packet). */
   bool needs_prefix;
-
   uint16_t writer_id;
-  uint32_t target_buffer;
   /* The id of the current chunk.  If there is no chunk (chunk.size == 0), the
    * id of the next chunk. */
   uint32_t chunk_id;
+  uint64_t packets_written;
+
+  uint32_t target_buffer;
   enum st_exhausted_policy policy;
   struct st_arbiter* arbiter;
   struct st_chunk chunk;
@@ -84,7 +85,6 @@ struct st_trace_writer {
   /* Whether the writer is in drop mode: its last packet was lost. */
   bool dropping;
   uint32_t drop_count; /* How often the writer has entered drop mode. */
-  uint64_t packets_written;
   uint64_t packets_dropped;
 
   /* The members from here on describe the open streamed packet, if there is

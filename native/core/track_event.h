@@ -91,8 +91,10 @@ struct st_seen_track {
   uint8_t field[16]; /* Copied as a whole. */
 };
 
+/* What each event uses is in the members up to the start of the writer: after a
+ * wait the processor's caches have little of them. */
 struct st_sequence {
-  struct st_trace_writer writer;
+  uint64_t events_written;
   uint64_t last_timestamp;
   uint32_t epoch;
   /* The id of the chunk in which the incremental state was announced. */
@@ -100,15 +102,16 @@ struct st_sequence {
   /* For how many further chunks the incremental state is valid.  With 0, each
    * chunk has a state of its own.  Only small chunks have more than 0. */
   uint32_t state_span;
-  size_t room_limit; /* The largest room in bytes that an event may request. */
   bool state_valid;
+  struct st_trace_writer writer;
+  size_t room_limit; /* The largest room in bytes that an event may request. */
   /* The track of the thread.  It outlives the sequence. */
   const struct st_track* thread_track;
   struct st_intern_table interned;
   struct st_seen_track seen_tracks[ST_SEEN_TRACKS];
   struct st_owed_end* owed;
   uint32_t owed_count, owed_capacity;
-  uint64_t events_written, events_lost, ends_forgotten;
+  uint64_t events_lost, ends_forgotten;
 };
 
 /* One event.  An id of 0 and an empty field are not written. */

@@ -26,13 +26,20 @@ PyObject* st_lock_call_run(const struct st_lock_call* call) {
 
 /* --- Arguments ----------------------------------------------------------- */
 
+/* Whether a str has these characters.  Inline, as calls of libpython take longer
+ * than the comparison. */
+static inline bool is_text(PyObject* name, const char* text, size_t size) {
+  return PyUnicode_IS_COMPACT_ASCII(name) &&
+         (size_t)PyUnicode_GET_LENGTH(name) == size &&
+         !memcmp(PyUnicode_DATA(name), text, size + 1);
+}
+
 /* Returns whether the argument is a known one that was missing. */
 static bool set_named(struct arguments* out, PyObject* name, PyObject* value) {
-  PyObject** argument =
-      !PyUnicode_CheckExact(name)                           ? NULL
-      : !PyUnicode_CompareWithASCIIString(name, "blocking") ? &out->blocking
-      : !PyUnicode_CompareWithASCIIString(name, "timeout")  ? &out->timeout
-                                                            : NULL;
+  PyObject** argument = !PyUnicode_CheckExact(name)      ? NULL
+                        : is_text(name, "timeout", 7)    ? &out->timeout
+                        : is_text(name, "blocking", 8)   ? &out->blocking
+                                                         : NULL;
   if (!argument || *argument)
     return false;
   *argument = value;
@@ -42,8 +49,9 @@ static bool set_named(struct arguments* out, PyObject* name, PyObject* value) {
 static bool set_from_dict(struct arguments* out, PyObject* dict) {
   PyObject *name, *value;
   Py_ssize_t position = 0;
-  while (PyDict_Next(dict, &position, &name, &value))
-    if (!set_named(out, name, value))
+  for (Py_ssize_t i = PyDict_GET_SIZE(dict); i > 0; i--)
+    if (!PyDict_Next(dict, &position, &name, &value) ||
+        !set_named(out, name, value))
       return false;
   return true;
 }

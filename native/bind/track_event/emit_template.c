@@ -46,6 +46,11 @@ static ALWAYS_INLINE uint8_t* put_values(uint8_t* p, const uint8_t* limit,
   return p;
 }
 
+static ALWAYS_INLINE uint8_t* put_block(uint8_t* p,
+                                        const struct template_entry* e) {
+  return st_put_text(p, (const char*)e->block, e->size);
+}
+
 static uint8_t* put_rest(uint8_t* p, const uint8_t* limit,
                          const struct template_entry* e,
                          const struct event_request* r) {
@@ -57,8 +62,7 @@ static uint8_t* put_rest(uint8_t* p, const uint8_t* limit,
     p = put_plain_flow(p, limit, PART_TERMINATING_FLOW, r->terminating_flow);
   if (!p)
     return NULL;
-  memcpy(p, e->block, e->size);
-  return p + e->size;
+  return put_block(p, e);
 }
 
 /* Writes an event of a template into the chunk.  Returns false, with nothing
@@ -212,8 +216,7 @@ static bool write_own_begin(struct st_sequence* s,
     s->last_timestamp = last;
     return false;
   }
-  memcpy(p, e->block, e->size);
-  st_finish_wide(s, size, p + e->size);
+  st_finish_wide(s, size, put_block(p, e));
   return true;
 }
 

@@ -53,15 +53,17 @@ struct counter_entry {
 };
 
 struct thread_sequence {
+  /* The template cache of the thread; NULL until it is needed. */
+  struct template_cache* templates;
+  /* The generation of the slot's session when the sequence was made. */
+  uint32_t generation;
+  bool filter_annotations; /* Whether the session leaves out arguments. */
   struct st_sequence core;
   /* A strong reference to the Arbiter, because `core` writes to it. */
   PyObject* arbiter;
   /* The next sequence in a list of sequences that have to be freed. */
   struct thread_sequence* next;
   int slot;
-  /* The generation of the slot's session when the sequence was made. */
-  uint32_t generation;
-  bool filter_annotations; /* Whether the session leaves out arguments. */
   /* The epoch in which the name of the thread was last checked. */
   uint32_t described_epoch;
   /* The last interning id that was given to a log message. */
@@ -74,8 +76,6 @@ struct thread_sequence {
   struct st_identity_cache locations;
   /* The call cache of the thread; NULL until it is needed. */
   struct call_cache* calls;
-  /* The template cache of the thread; NULL until it is needed. */
-  struct template_cache* templates;
   struct keyword_entry keywords[KEYWORD_ENTRIES];
   struct counter_entry counters[COUNTER_ENTRIES];
   /* The names that were written inline once: an entry is hash ^ epoch, at the

@@ -40,6 +40,8 @@ struct task_track {
 
 struct thread_state {
   struct st_thread_record record;
+  /* Whether the owner thread is writing, or waits without the GIL. */
+  bool busy;
   struct thread_sequence* sequences[MAX_INSTANCES];
   struct st_track track;
   uint8_t* descriptor;
@@ -72,9 +74,6 @@ struct thread_state {
    * address is used (slice.c). */
   PyObject* traced_code;
   uint32_t traced_mask;
-  /* Whether the owner thread is writing, or waits without the GIL. */
-  bool busy;
-
   /* A mutex.  It is held by the thread's destructor, or by another thread with
    * the GIL that visits the state. */
   pthread_mutex_t lock;
