@@ -126,6 +126,15 @@ static inline size_t st_trace_writer_room(const struct st_trace_writer* w) {
   return (size_t)(w->end - w->cur);
 }
 
+/* Whether this number of packets, with `bytes` bytes in all, fits in the current
+ * chunk. */
+static inline bool st_trace_writer_has_room(const struct st_trace_writer* w,
+                                            size_t bytes, unsigned packets) {
+  return st_trace_writer_room(w) >= bytes && !w->needs_prefix &&
+         (w->packets & ST_PACKETS_COUNT_MASK) + packets <
+             ST_MAX_PACKETS_PER_CHUNK;
+}
+
 /* First way to write a packet: its largest size is known, and at most 127
  * bytes. */
 
@@ -133,11 +142,7 @@ static inline size_t st_trace_writer_room(const struct st_trace_writer* w) {
  * chunk.  If it returns NULL, call st_trace_writer_append instead. */
 static inline uint8_t* st_trace_writer_reserve(struct st_trace_writer* w,
                                                size_t max) {
-  if (st_trace_writer_room(w) < max + 1 || w->needs_prefix)
-    return NULL;
-  if ((w->packets & ST_PACKETS_COUNT_MASK) >= ST_MAX_PACKETS_PER_CHUNK - 1)
-    return NULL;
-  return w->cur + 1;
+  return st_trace_writer_has_room(w, max + 1, 1) ? w->cur + 1 : NULL;
 }
 
 void st_trace_writer_return_full_chunk(struct st_trace_writer* w);

@@ -4,9 +4,9 @@
  *
  *   lock | holder | code and instruction that made it | their text
  *
- * Life cycle: st_known_lock_made() when a lock is made, st_known_lock_taken()
- * each time that it is taken; st_known_locks_clear() drops all.  An address that
- * is used again belongs to a new lock, which is made, too.
+ * Life cycle: st_known_lock_made() when a lock is made; the owner of the table sets
+ * its holder each time that it is taken; st_known_locks_clear() drops all.  An
+ * address that is used again belongs to a new lock, which is made, too.
  *
  * Limits: a slot has one lock.  A new lock replaces one with the same slot,
  * about which nothing is known from then on.  All functions need the GIL.
@@ -21,11 +21,12 @@
 enum { ST_KNOWN_LOCKS_LOG2 = 13, ST_KNOWN_LOCKS = 1 << ST_KNOWN_LOCKS_LOG2 };
 
 struct st_known_lock {
-  const PyObject* lock; /* Not a reference: only compared. */
-  uint64_t holder;      /* The kernel's id of a thread; 0 if unknown. */
-  uint32_t waiting;     /* How many threads wait for it. */
-  PyCodeObject* code;   /* NULL if unknown. */
-  int instruction;      /* Its offset in the code, in bytes. */
+  /* Not a reference: only compared.  Each slot is a line of the cache. */
+  _Alignas(64) const PyObject* lock;
+  uint64_t holder;    /* The kernel's id of a thread; 0 if unknown. */
+  uint32_t waiting;   /* How many threads wait for it. */
+  PyCodeObject* code; /* NULL if unknown. */
+  int instruction;    /* Its offset in the code, in bytes. */
   /* Whether a thread waits for a notification by this lock: Condition.wait(),
    * and with it Event.wait() and Queue.get(). */
   bool is_for_notification;
@@ -49,26 +50,13 @@ static inline struct st_known_lock* st_known_lock_slot(const PyObject* lock) {
   return &st_known_locks[mixed >> (64 - ST_KNOWN_LOCKS_LOG2)];
 }
 
-/* Returns what is known about a lock; NULL if nothing is. */
-static inline struct st_known_lock* st_known_lock(const PyObject* lock) {
-  struct st_known_lock* known = st_known_lock_slot(lock);
-  return known->lock == lock ? known : NULL;
-}
-
-/* The same; a lock about which nothing is known gets its slot, if that is
- * unused.  NULL if the slot has another lock. */
-static inline struct st_known_lock* st_known_lock_claimed(
-    const PyObject* lock) {
-  struct st_known_lock* known = st_known_lock_slot(lock);
-  if (!known->lock)
-    st_known_lock_claim(known, lock);
-  return known->lock == lock ? known : NULL;
-}
-
-static inline void st_known_lock_taken(const PyObject* lock, uint64_t holder) {
-  struct st_known_lock* known = st_known_lock_claimed(lock);
-  if (known)
-    known->holder = holder;
+/* Gives the slot to a lock about which nothing is known, if it is unused.  Whether
+ * the slot is the lock's now. */
+static inline bool st_known_lock_claims(struct st_known_lock* slot,
+                                        const PyObject* lock) {
+  if (!slot->lock)
+    st_known_lock_claim(slot, lock);
+  return slot->lock == lock;
 }
 
 /* The code that this thread runs has made a lock. */

@@ -36,10 +36,10 @@ static inline bool is_text(PyObject* name, const char* text, size_t size) {
 
 /* Returns whether the argument is a known one that was missing. */
 static bool set_named(struct arguments* out, PyObject* name, PyObject* value) {
-  PyObject** argument = !PyUnicode_CheckExact(name)      ? NULL
-                        : is_text(name, "timeout", 7)    ? &out->timeout
-                        : is_text(name, "blocking", 8)   ? &out->blocking
-                                                         : NULL;
+  PyObject** argument = !PyUnicode_CheckExact(name)    ? NULL
+                        : is_text(name, "timeout", 7)  ? &out->timeout
+                        : is_text(name, "blocking", 8) ? &out->blocking
+                                                       : NULL;
   if (!argument || *argument)
     return false;
   *argument = value;

@@ -31,13 +31,16 @@ static enum role find_role(PyCodeObject* code) {
   return hidden ? HIDDEN : USER;
 }
 
+__attribute__((noinline)) static void set_role(size_t slot, PyObject* code) {
+  users.roles[slot].role = find_role((PyCodeObject*)code);
+  Py_XSETREF(users.roles[slot].code, Py_NewRef(code));
+}
+
 static enum role role_of(PyObject* code) {
   uint64_t mixed = (uint64_t)(uintptr_t)code * 0x9E3779B97F4A7C15u;
   size_t slot = mixed >> (64 - ROLES_LOG2);
-  if (users.roles[slot].code != code) {
-    users.roles[slot].role = find_role((PyCodeObject*)code);
-    Py_XSETREF(users.roles[slot].code, Py_NewRef(code));
-  }
+  if (users.roles[slot].code != code)
+    set_role(slot, code);
   return users.roles[slot].role;
 }
 
@@ -46,16 +49,31 @@ static PyObject* code_of(struct st_stack_frame frame) {
   return code && PyCode_Check(code) ? code : NULL;
 }
 
-struct st_lock_user st_lock_user(PyThreadState* thread) {
-  struct st_stack_frame frame = st_python_frame(thread);
-  for (; frame.address; frame = st_python_caller(frame)) {
-    PyObject* code = code_of(frame);
-    enum role role = code ? role_of(code) : LIBRARY;
+/* Finds the user's frame; without one its address is 0.  Returns its role. */
+static inline enum role find_user(PyThreadState* thread,
+                                  struct st_stack_frame* frame) {
+  enum role role = LIBRARY;
+  for (*frame = st_python_frame(thread); frame->address;
+       *frame = st_python_caller(*frame)) {
+    PyObject* code = code_of(*frame);
+    role = code ? role_of(code) : LIBRARY;
     if (role != LIBRARY)
-      return (struct st_lock_user){
-          (PyCodeObject*)code, st_python_instruction(frame), role == HIDDEN};
+      break;
   }
-  return (struct st_lock_user){0};
+  return role;
+}
+
+bool st_hidden_uses_lock(PyThreadState* thread) {
+  struct st_stack_frame frame;
+  return find_user(thread, &frame) == HIDDEN;
+}
+
+struct st_lock_user st_lock_user(PyThreadState* thread) {
+  struct st_stack_frame frame;
+  find_user(thread, &frame);
+  return frame.address ? (struct st_lock_user){(PyCodeObject*)code_of(frame),
+                                               st_python_instruction(frame)}
+                       : (struct st_lock_user){0};
 }
 
 bool st_waits_for_notification(PyThreadState* thread) {

@@ -20,7 +20,6 @@
 struct st_lock_user {
   PyCodeObject* code; /* A borrowed reference. */
   int instruction;    /* The offset of the running instruction, in bytes. */
-  bool is_hidden;     /* Whether the code is in the hidden folder. */
 };
 
 /* Sets the hidden folder. */
@@ -29,5 +28,7 @@ void st_lock_users_clear(void);
 
 /* Returns the user of the lock that this thread makes or takes. */
 struct st_lock_user st_lock_user(PyThreadState* thread);
+/* Whether that user is in the hidden folder. */
+bool st_hidden_uses_lock(PyThreadState* thread);
 /* Whether this thread runs Condition.wait, which makes a lock for each wait. */
 bool st_waits_for_notification(PyThreadState* thread);

@@ -29,11 +29,11 @@ static struct {
    * timed_out.  NULL while nothing is recorded. */
   PyObject *for_lock, *for_notification;
   PyInterpreterState* interpreter;
+  /* The original functions stay after the end: calls may be inside of ours. */
+  PyCFunction is_locked[2], with_keywords[2], fast[2], without[2], make[3];
+  newfunc create[2];
   struct entry entries[MAX_ENTRIES];
   int entry_count;
-  /* The original functions stay after the end: calls may be inside of ours. */
-  PyCFunction with_keywords[2], fast[2], without[2], is_locked[2], make[3];
-  newfunc create[2];
   PyTypeObject* types[2];
   PyObject* dont_block; /* The arguments (False,). */
   uint64_t short_waits, short_ns;
@@ -55,84 +55,97 @@ static PyThreadState* recorded_thread(void) {
 
 /* --- Slices -------------------------------------------------------------- */
 
-static void write_wait(PyObject* lock, uint64_t holder, const PyObject* result,
-                       uint64_t begin, uint64_t end) {
-  struct st_known_lock* known = st_known_lock(lock);
-  PyObject* tid = holder ? PyLong_FromUnsignedLongLong(holder) : NULL;
-  PyObject* place = known ? st_known_lock_place(known) : NULL;
+/* A wait that has ended; `known` is the slot of its lock. */
+struct wait {
+  PyThreadState* thread;
+  struct st_known_lock* known;
+  const PyObject *lock, *result; /* Without a result there is an exception. */
+  uint64_t holder, begin, end;
+};
+
+static void write_wait(const struct wait* w) {
+  bool is_known = w->known->lock == w->lock;
+  PyObject* tid = w->holder ? PyLong_FromUnsignedLongLong(w->holder) : NULL;
+  PyObject* place = is_known ? st_known_lock_place(w->known) : NULL;
   PyObject* const values[] = {place ? place : Py_None, tid ? tid : Py_None,
-                              result == Py_False ? Py_True : Py_None};
-  PyObject* template = known && known->is_for_notification
+                              w->result == Py_False ? Py_True : Py_None};
+  PyObject* template = is_known && w->known->is_for_notification
                            ? waits.for_notification
                            : waits.for_lock;
-  st_hooks.api->past_slice(template, NULL, begin, end, values, 3);
+  st_hooks.api->past_slice(template, NULL, w->begin, w->end, values, 3);
   Py_XDECREF(tid);
 }
 
 /* Writes a long wait, and counts a short one that ended with the lock.  Waits of
  * our own code are left out. */
-static void note_wait(PyThreadState* thread, PyObject* lock, uint64_t holder,
-                      const PyObject* result, uint64_t begin, uint64_t end) {
-  if (st_lock_user(thread).is_hidden)
+static void note_wait(const struct wait* w) {
+  uint64_t ns = w->end - w->begin;
+  bool is_long = ns >= ST_MIN_LOCK_WAIT_NS;
+  if ((!is_long && w->result != Py_True) || st_hidden_uses_lock(w->thread))
     return;
-  if (end - begin >= ST_MIN_LOCK_WAIT_NS) {
-    write_wait(lock, holder, result, begin, end);
-  } else if (result == Py_True) {
+  if (is_long) {
+    is_busy = true;
+    write_wait(w);
+    is_busy = false;
+  } else {
     waits.short_waits++;
-    waits.short_ns += end - begin;
+    waits.short_ns += ns;
   }
 }
 
-/* Notes a wait.  An exception that it has raised stays pending: without a result
- * there is one. */
-static void note_result(PyThreadState* thread, PyObject* lock, uint64_t holder,
-                        const PyObject* result, uint64_t begin, uint64_t end) {
-  PyObject *type = NULL, *value, *traceback;
-  if (!result)
-    PyErr_Fetch(&type, &value, &traceback);
-  is_busy = true;
-  note_wait(thread, lock, holder, result, begin, end);
-  is_busy = false;
-  if (!result)
-    PyErr_Restore(type, value, traceback);
+/* Notes a wait that has raised an exception, which stays pending. */
+__attribute__((noinline)) static void note_failed_wait(const struct wait* w) {
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  note_wait(w);
+  PyErr_Restore(type, value, traceback);
 }
 
 /* --- Acquiring ----------------------------------------------------------- */
 
-static PyObject* run_as_waiting(const struct st_lock_call* c) {
-  struct st_known_lock* known = st_known_lock_claimed(c->lock);
-  if (known)
+static PyObject* run_as_waiting(const struct st_lock_call* c,
+                                struct st_known_lock* known) {
+  if (st_known_lock_claims(known, c->lock))
     known->waiting++;
   PyObject* result = st_lock_call_run(c);
-  known = st_known_lock(c->lock);
-  if (known && known->waiting)
+  if (known->lock == c->lock && known->waiting)
     known->waiting--;
   return result;
 }
 
 /* Returns the thread that has taken the lock last; 0 if it is unknown, or the
  * calling thread. */
-static uint64_t other_holder(const PyObject* lock,
+static uint64_t other_holder(const struct st_known_lock* known,
+                             const PyObject* lock,
                              const PyThreadState* thread) {
-  const struct st_known_lock* known = st_known_lock(lock);
-  return known && known->holder != thread->native_thread_id ? known->holder : 0;
+  bool is_other =
+      known->lock == lock && known->holder != thread->native_thread_id;
+  return is_other ? known->holder : 0;
 }
 
 static PyObject* acquire_and_measure(const struct st_lock_call* c,
+                                     struct st_known_lock* known,
                                      PyThreadState* thread) {
-  uint64_t holder = other_holder(c->lock, thread);
-  uint64_t begin = st_hooks.api->now();
-  PyObject* result = run_as_waiting(c);
-  uint64_t end = st_hooks.api->now();
-  if (!holder) /* It was handed over to a thread that has told so meanwhile. */
-    holder = other_holder(c->lock, thread);
-  if (is_recording())
-    note_result(thread, c->lock, holder, result, begin, end);
+  struct wait w = {.thread = thread, .known = known, .lock = c->lock};
+  w.holder = other_holder(known, c->lock, thread);
+  w.begin = st_hooks.api->now();
+  PyObject* result = run_as_waiting(c, known);
+  w.end = st_hooks.api->now();
+  w.result = result;
+  if (!w.holder) /* It was handed over to a thread that has told so meanwhile. */
+    w.holder = other_holder(known, c->lock, thread);
+  if (ST_UNLIKELY(!is_recording()))
+    return result;
+  if (ST_LIKELY(result != NULL))
+    note_wait(&w);
+  else
+    note_failed_wait(&w);
   return result;
 }
 
 /* Takes the lock if it is free.  Returns Py_True if that has succeeded. */
-static PyObject* try_to_acquire(enum kind kind, PyObject* lock) {
+__attribute__((noinline)) static PyObject* try_to_acquire(enum kind kind,
+                                                          PyObject* lock) {
   struct st_lock_call c = {.lock = lock,
                            .tuple = waits.dont_block,
                            .array = (PyObject* const[]){Py_False},
@@ -154,16 +167,18 @@ static bool says_free(const struct call* c) {
 /* Whether a thread may own the lock although the lock says that it is free: a
  * thread that has waited owns it before it has the GIL, and only with the GIL
  * it tells the lock. */
-static bool may_be_handed_over(const PyObject* lock) {
-  const struct st_known_lock* known = st_known_lock_slot(lock);
+static bool may_be_handed_over(const struct st_known_lock* known,
+                               const PyObject* lock) {
   return known->lock && (known->lock != lock || known->waiting);
 }
 
 /* A lock that may be free is tried: the time in which a thread takes a free one
  * is no wait, however long others have the CPU meanwhile. */
-static PyObject* acquire_recorded(const struct call* c, PyThreadState* thread) {
+static PyObject* acquire_recorded(const struct call* c,
+                                  struct st_known_lock* known,
+                                  PyThreadState* thread) {
   bool seems_free = says_free(c);
-  if (seems_free && !may_be_handed_over(c->call.lock))
+  if (seems_free && !may_be_handed_over(known, c->call.lock))
     return st_lock_call_run(&c->call);
   enum st_lock_wish wish = st_lock_call_wish(&c->call);
   if (wish == ST_NEVER_WAITS)
@@ -174,16 +189,17 @@ static PyObject* acquire_recorded(const struct call* c, PyThreadState* thread) {
       return result;
     Py_DECREF(result);
   }
-  return acquire_and_measure(&c->call, thread);
+  return acquire_and_measure(&c->call, known, thread);
 }
 
 static PyObject* acquire(const struct call* c) {
   PyThreadState* thread = recorded_thread();
   if (!thread)
     return st_lock_call_run(&c->call);
-  PyObject* result = acquire_recorded(c, thread);
-  if (result == Py_True)
-    st_known_lock_taken(c->call.lock, thread->native_thread_id);
+  struct st_known_lock* known = st_known_lock_slot(c->call.lock);
+  PyObject* result = acquire_recorded(c, known, thread);
+  if (result == Py_True && st_known_lock_claims(known, c->call.lock))
+    known->holder = thread->native_thread_id;
   return result;
 }
 

@@ -194,46 +194,8 @@ static void emit_template_slice(const struct event_request* r, uint32_t mask,
 
 /* --- slices of the past --------------------------------------------------- */
 
-/* Writes the BEGIN of a slice on the thread's own track.  Returns false, with
- * nothing written, if the caller has to use emit_template_slice. */
-static bool write_own_begin(struct st_sequence* s,
-                            const struct template_entry* e,
-                            const struct past_slice* slice) {
-  uint64_t last = s->last_timestamp;
-  size_t room = MAX_HEAD + e->size + MAX_VALUES;
-  uint8_t* start = st_sequence_is_current(s)
-                       ? st_trace_writer_reserve_wide(&s->writer, room)
-                       : NULL;
-  if (!start)
-    return false;
-  uint8_t* p = put_time(s, start, slice->begin, slice->begin);
-  p = st_trace_packet_put_sequence_flags(p, NEEDS_STATE);
-  *p++ = ST_FIELD_TRACE_PACKET_TRACK_EVENT << 3 | ST_WIRE_DELIMITED;
-  uint8_t* size = p;
-  p = st_track_event_put_type(p + 2, ST_SLICE_BEGIN);
-  p = put_values(p, start + room - e->size, e, slice->values, slice->count);
-  if (!p) {
-    s->last_timestamp = last;
-    return false;
-  }
-  st_finish_wide(s, size, put_block(p, e));
-  return true;
-}
-
-/* Returns the thread's sequence if it has the template's block, else NULL. */
-static struct thread_sequence* own_sequence(const EventTemplateObject* template,
-                                            uint32_t mask) {
-  if (UNLIKELY(st_events_underway))
-    return NULL;
-  struct thread_sequence* s = only_sequence(st_thread, mask);
-  if (UNLIKELY(!s || s->filter_annotations || !s->templates))
-    return NULL;
-  const struct template_entry* e = template_cache_entry(s->templates, template);
-  return e->number == template->number && e->epoch == s->core.epoch ? s : NULL;
-}
-
-static void emit_past(EventTemplateObject* template, TrackObject* track,
-                      const struct past_slice* slice, uint32_t mask) {
+RARE static void emit_past(EventTemplateObject* template, TrackObject* track,
+                           const struct past_slice* slice, uint32_t mask) {
   struct event_request r = {.type = ST_SLICE_BEGIN,
                             .on_thread_track = !track,
                             .track = track,
@@ -244,20 +206,59 @@ static void emit_past(EventTemplateObject* template, TrackObject* track,
   emit_template_slice(&r, mask, slice->end);
 }
 
+/* Writes the BEGIN of a slice, for which there is room.  Returns false, with
+ * nothing written, if a value is not plain or has no name. */
+static ALWAYS_INLINE bool put_own_begin(struct st_sequence* s,
+                                        const struct template_entry* e,
+                                        const struct past_slice* slice) {
+  uint8_t* p = s->writer.cur + 2;
+  const uint8_t* limit = p + MAX_HEAD + MAX_VALUES;
+  p = st_trace_packet_put_timestamp(p, slice->begin - s->last_timestamp);
+  p = st_trace_packet_put_sequence_flags(p, NEEDS_STATE);
+  *p++ = ST_FIELD_TRACE_PACKET_TRACK_EVENT << 3 | ST_WIRE_DELIMITED;
+  uint8_t* size = p;
+  p = st_track_event_put_type(p + 2, ST_SLICE_BEGIN);
+  p = put_values(p, limit, e, slice->values, slice->count);
+  if (UNLIKELY(!p))
+    return false;
+  s->last_timestamp = slice->begin;
+  st_finish_wide(s, size, put_block(p, e));
+  return true;
+}
+
+/* Writes the END of a slice, for which there is room. */
+static ALWAYS_INLINE void put_own_end(struct st_sequence* s, uint64_t end) {
+  uint8_t* size;
+  uint8_t* p =
+      st_put_small_head(s, s->writer.cur + 1, ST_SLICE_END, end, &size);
+  st_finish_small(s, size, p);
+}
+
+/* Writes a slice on the thread's own track.  Returns false, with nothing written,
+ * if the caller has to use emit_past. */
+static ALWAYS_INLINE bool write_own(const EventTemplateObject* template,
+                                    const struct past_slice* slice,
+                                    uint32_t mask) {
+  struct thread_sequence* t = only_sequence(st_thread, mask);
+  if (UNLIKELY(st_events_underway || !t || t->filter_annotations ||
+               !t->templates))
+    return false;
+  struct st_sequence* s = &t->core;
+  const struct template_entry* e = template_cache_entry(t->templates, template);
+  if (UNLIKELY(e->number != template->number || e->epoch != s->epoch ||
+               !st_sequence_is_current(s) || slice->begin < s->last_timestamp))
+    return false;
+  size_t room = MAX_HEAD + MAX_VALUES + e->size + ST_SMALL_EVENT;
+  if (UNLIKELY(!st_trace_writer_has_room(&s->writer, room, 2) ||
+               !put_own_begin(s, e, slice)))
+    return false;
+  put_own_end(s, slice->end);
+  return true;
+}
+
 void emit_past_slice(EventTemplateObject* template, TrackObject* track,
                      const struct past_slice* slice) {
   uint32_t mask = category_mask(template->category);
-  if (!mask)
-    return;
-  struct thread_sequence* s = track ? NULL : own_sequence(template, mask);
-  uint32_t since = st_start_counter;
-  if (UNLIKELY(!s) ||
-      !write_own_begin(&s->core, template_cache_entry(s->templates, template),
-                       slice)) {
+  if (mask && (track || !write_own(template, slice, mask)))
     emit_past(template, track, slice, mask);
-  } else if (UNLIKELY(!st_sequence_write_block(&s->core, slice->end,
-                                               &st_end_block, 0))) {
-    struct event_request r = {.on_thread_track = true};
-    emit_end(&r, mask, since, slice->end);
-  }
 }

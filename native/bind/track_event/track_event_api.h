@@ -38,6 +38,13 @@ struct st_past_event {
 };
 
 struct st_track_event_api {
+  /* The time of the trace's clock. */
+  uint64_t (*now)(void);
+  /* Writes a slice of a template that has ended, with its values, which may be
+   * Py_None, on a track; NULL is the calling thread's.  Writes nothing while the
+   * thread records another event. */
+  void (*past_slice)(PyObject* template, PyObject* track, uint64_t begin,
+                     uint64_t end, PyObject* const* values, Py_ssize_t count);
   /* Returns the slots that now record the category, a stretto.Category. */
   uint32_t (*enabled)(PyObject* category);
   /* Writes the BEGIN of a slice for the call of a code object, which gives the
@@ -69,11 +76,6 @@ struct st_track_event_api {
                    const struct st_past_event* event);
   void (*instant_past)(PyObject* category, PyObject* name,
                        const struct st_past_event* event);
-  /* Writes a slice of a template that has ended, with its values, which may be
-   * Py_None, on a track; NULL is the calling thread's.  Writes nothing while the
-   * thread records another event. */
-  void (*past_slice)(PyObject* template, PyObject* track, uint64_t begin,
-                     uint64_t end, PyObject* const* values, Py_ssize_t count);
   /* Returns a new reference to the track of a thread of this process, even of a
    * thread that has ended.  Returns NULL with an error set on failure. */
   PyObject* (*thread_track)(uint64_t native_id);
@@ -89,7 +91,6 @@ struct st_track_event_api {
    * borrowed str.  It runs no Python code. */
   void (*set_code_name)(PyObject* (*name_of)(PyObject* code));
   const _Atomic uint32_t* start_counter;
-  uint64_t (*now)(void);
   /* Drops the current exception, as st_drop_own_error() of handler_errors.h
    * does. */
   void (*drop_own_error)(void);

@@ -221,6 +221,8 @@ static void api_set_code_name(PyObject* (*name_of)(PyObject* code)) {
 }
 
 static const struct st_track_event_api kApi = {
+    .now = api_now,
+    .past_slice = api_past_slice,
     .enabled = api_enabled,
     .begin_code = api_begin_code,
     .take_traced = api_take_traced,
@@ -230,14 +232,12 @@ static const struct st_track_event_api kApi = {
     .begin_past = api_begin_past,
     .end_past = api_end_past,
     .instant_past = api_instant_past,
-    .past_slice = api_past_slice,
     .thread_track = api_thread_track,
     .has_thread_name = api_has_thread_name,
     .prepare = api_prepare,
     .is_untraced = api_is_untraced,
     .set_code_name = api_set_code_name,
     .start_counter = &st_start_counter,
-    .now = api_now,
     .drop_own_error = st_drop_own_error,
 };
 
