@@ -99,7 +99,8 @@ class SelectorTaskRunner:
         """
         delayed = _DelayedTask(task, time.monotonic_ns() + int(delay_ms * 1e6))
         self._new_delayed.append(delayed)
-        self._wake()
+        if self._waits:
+            self._wake()
         return delayed
 
     def cancel(self, token: object) -> None:
@@ -191,10 +192,17 @@ class SelectorTaskRunner:
 
     def _round(self, deadline_ns: int | None) -> None:
         # A round begins with the wait: when it ends, all tasks that were due in it have run.
-        ready: dict[int, tuple[_Watch, int]] = {}
         self._waits = True
         happened = self._wait(self._timeout_s(deadline_ns))
         self._waits = False
+        if happened:
+            self._react(happened)
+        if self._posted:
+            self._run_posted()
+        self._run_due()
+
+    def _react(self, happened: list[tuple[int, int]]) -> None:
+        ready: dict[int, tuple[_Watch, int]] = {}
         for fd, events in happened:
             watch = self._watches.get(fd)
             if fd == self._wake_fd:
@@ -207,15 +215,12 @@ class SelectorTaskRunner:
                 ready[fd] = watch, events
         if ready:
             self._serve(ready)
-        if self._posted:
-            self._run_posted()
-        self._run_due()
 
     def _wait(self, timeout_s: float | None) -> list[tuple[int, int]]:
         """Wait until something happens; return the descriptors that are ready, and their events."""
         if self._epoll is not None:
             return self._epoll.poll(timeout_s)
-        self._woken.acquire(timeout=-1 if timeout_s is None else timeout_s)
+        self._woken.acquire(True, -1 if timeout_s is None else timeout_s)
         return []
 
     def _serve(self, ready: dict[int, tuple[_Watch, int]]) -> None:
@@ -243,7 +248,10 @@ class SelectorTaskRunner:
                 return
 
     def _run_due(self) -> None:
-        self._adopt_delayed()
+        if self._new_delayed:
+            self._adopt_delayed()
+        if not self._delayed:
+            return
         now = time.monotonic_ns()
         while self._delayed and self._delayed[-1][0] <= now:
             task = self._delayed.pop()[2].task
@@ -252,8 +260,6 @@ class SelectorTaskRunner:
 
     def _adopt_delayed(self) -> None:
         # Only the runner's thread uses the list; other threads append to `_new_delayed`.
-        if not self._new_delayed:
-            return
         while self._new_delayed:
             delayed = self._new_delayed.popleft()
             self._delayed_count += 1
@@ -261,7 +267,8 @@ class SelectorTaskRunner:
         self._delayed.sort(reverse=True)
 
     def _timeout_s(self, deadline_ns: int | None) -> float | None:
-        self._adopt_delayed()
+        if self._new_delayed:
+            self._adopt_delayed()
         if self._posted or self._quit:
             return 0
         while self._delayed and self._delayed[-1][2].task is None:

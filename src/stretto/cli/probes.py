@@ -6,7 +6,6 @@ import signal
 import sys
 from typing import TYPE_CHECKING
 
-from stretto.base.clock import SystemClock
 from stretto.base.socket_names import producer_socket
 from stretto.cli.background import daemonize
 from stretto.cli.verb_parser import VerbParser, flag
@@ -78,7 +77,7 @@ def run(arguments: Sequence[str]) -> int:
     signals = {each for each in SIGNALS if signal.getsignal(each) is not signal.SIG_IGN}
     signal.pthread_sigmask(signal.SIG_BLOCK, signals)  # Threads that start later inherit this.
     thread = RunnerThread()
-    Probe.machine = Machine(thread.runner, thread.call, SystemClock(), tell=_tell)
+    Probe.machine = Machine(thread.runner, thread.call, tell=_tell)
     address = producer_socket()
     backend = AlwaysOnBackend(address, PRODUCER)
     backend.connect_producer(ProducerConnection(DATA_SOURCES))

@@ -200,7 +200,7 @@ class Ftrace(Probe):
 
     def _read_full(self, pipe: tuple[int, int]) -> None:
         cpu_ns = self.machine.cpu_ns()
-        self.machine.observed(self.name, lambda: self._read((pipe,), self._batches_per_buffer))
+        self.machine.observed(self.name, self._read, (pipe,), self._batches_per_buffer)
         used_ns = self.machine.cpu_ns() - cpu_ns
         wait_ns = self._budget.spend(self.machine.now_ns(), used_ns)
         if wait_ns:

@@ -6,6 +6,7 @@ import os
 import re
 from time import thread_time_ns
 
+from stretto import _native
 from stretto.probes import files
 
 TYPE_CHECKING = False
@@ -24,7 +25,7 @@ class Machine:
     Args:
         runner: Runs the periodic tasks.
         call: Runs a function on the runner's thread, and returns when it has run.
-        clock: The trace clock.
+        clock: The trace clock; None for that of the real machine.
         root: The folder with `proc` and `sys`.
         tell: Shows a message to the user.
         cpu_ns: Returns the CPU time of the calling thread.
@@ -34,7 +35,7 @@ class Machine:
         self,
         runner: TaskRunner,
         call: Callable[[Callable[[], object]], object],
-        clock: Clock,
+        clock: Clock | None = None,
         root: str = "/",
         tell: Callable[[str], object] = lambda _message: None,
         *,
@@ -42,17 +43,21 @@ class Machine:
     ) -> None:
         self.runner = runner
         self.call = call
-        self.now_ns = clock.boottime_ns
+        # A native function: after a pause, each function of Python that a sample calls is slow.
+        self.now_ns: Callable[[], int] = clock.boottime_ns if clock else _native.boottime_ns
         self.tell = tell
         self.cpu_ns = cpu_ns
         self.observers: list[Callable[[str, int, int], object]] = []
         """Called with the name of a data source and the start and end of its work."""
         self._root = root
 
-    def observed(self, name: str, work: Callable[[], object]) -> None:
+    def observed(self, name: str, work: Callable[..., object], *args: object) -> None:
         """Do the work of a data source, and inform the observers."""
+        if not self.observers:
+            work(*args)
+            return
         start = self.now_ns()
-        work()
+        work(*args)
         for observe in self.observers:
             observe(name, start, self.now_ns())
 

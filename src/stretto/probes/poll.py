@@ -66,18 +66,17 @@ class Poll:
         if due:
             cpu = self._machine.cpu_ns()
             self._sample(due)
-            self._pay(self._machine.cpu_ns() - cpu)
+            if self._budget is not None and not self._has_ended:
+                wait_ns = self._budget.spend(now, self._machine.cpu_ns() - cpu)
+                if wait_ns or self._is_slow:
+                    self._pay(now, wait_ns)
 
     def _plan(self, now: int) -> None:
         delay_ns = min(self._due_ns.values()) - now
         self._token = self._machine.runner.post_delayed(self._run, delay_ns / NS_PER_MS)
 
-    def _pay(self, cpu_ns: int) -> None:
+    def _pay(self, now: int, wait_ns: int) -> None:
         """Postpone what is due before the budget allows a sample."""
-        if self._budget is None or self._has_ended:
-            return
-        now = self._machine.now_ns()
-        wait_ns = self._budget.spend(now, cpu_ns)
         was_slow, self._is_slow = self._is_slow, wait_ns > 0
         if not wait_ns:
             return

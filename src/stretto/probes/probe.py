@@ -8,6 +8,7 @@ source therefore needs no lock, and all its packets are in one sequence.
 from __future__ import annotations
 
 from _thread import _local
+from functools import partial
 
 import stretto
 from stretto import _native
@@ -61,11 +62,10 @@ class Probe(stretto.DataSource):
         The arguments are those of `Poll`. The user and the trace are told when the budget begins to
         postpone samples.
         """
-        observed = self.machine.observed
         return Poll(
             self.machine,
             periods_ms,
-            lambda due: observed(self.name, lambda: sample(due)),
+            partial(self.machine.observed, self.name, sample),
             budget,
             lambda: self.note(SLOW),
         )

@@ -89,7 +89,7 @@ class SysStats(Probe):
         start = now_ns()
         if writers:
             rest += _written(writers)
-        self.write(_native.sys_stats_packet(tables, start, rest, now_ns))
+        self.writer().write(_native.sys_stats_packet(tables, start, rest, now_ns))
 
     def _plan(self, groups: Iterable[str]) -> Plan:
         """Return the tables of some groups, which one native call reads, and the others."""

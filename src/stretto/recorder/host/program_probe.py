@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from stretto.base.clock import SystemClock
 from stretto.client.producer_connection import ProducerConnection
 from stretto.probes.machine import Machine
 
@@ -33,7 +32,7 @@ class ProgramProbe:
         tell: Callable[[str], object],
     ) -> None:
         self._source: Any = source
-        source.machine = Machine(runner, lambda function: function(), SystemClock(), tell=tell)
+        source.machine = Machine(runner, lambda function: function(), tell=tell)
         add_producer(ProducerConnection([source]))
 
     def follow(self, pid: int) -> None:
