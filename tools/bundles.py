@@ -70,8 +70,13 @@ BUNDLES = {
     """,
 }
 """The roots of each bundle."""
-INTERNAL = ("stretto.backends.", "stretto.ports.", "stretto.service.")
+INTERNAL = tuple(
+    f"stretto.{package}."
+    for package in ("backends", "base", "ipc", "ports", "profilers", "recorder", "service")
+)
 """Packages of which programs use no names: their functions need no docstrings and annotations."""
+PUBLIC = ("stretto.base.errors",)
+"""Modules of these packages of which programs do use names."""
 EXTENSIONS = ("stretto._native", "stretto._pyhooks")
 LOADED_BEFORE = {
     "sessions": ["events"],
@@ -175,7 +180,7 @@ def _module(imports: Imports, name: str) -> tuple[str, str, bool, int, CodeType]
     assert path is not None, name
     source = path.read_bytes()
     file = "/".join(path.parts[len(path.parts) - name.count(".") - (path.stem == "__init__") :])
-    code = compile_module(source, file, bare=name.startswith(INTERNAL))
+    code = compile_module(source, file, bare=name.startswith(INTERNAL) and name not in PUBLIC)
     return name, file, path.stem == "__init__", len(source), code
 
 

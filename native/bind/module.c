@@ -30,22 +30,23 @@
 
 /* The parts of the module, in the order in which they are added: later parts
  * use types that earlier parts have added. */
-#define PARTS(X)                                                               \
-  X(clock), X(descriptors), X(untraced_calls), X(pending_calls),               \
-      X(kept_objects), X(marshalled_file), X(exempt), X(with_methods),         \
-      X(delayed_call), X(buffer_table), X(readback), X(producer_endpoint),     \
-      X(send_queue), X(ipc_thread), X(arbiter), X(trace_writer),               \
-      X(request_key), X(trace_scan), X(trace_slices), X(byte_range),           \
-      X(wire_fields), X(message_writer), X(message_field),                     \
-      X(message_writer_class), X(message_decoder), X(decoded_field),           \
-      X(typed_decoder), X(selector), X(tokenizer), X(message_filter),          \
-      X(message_reader), X(argument_errors), X(process_track), X(track),       \
-      X(own_tracks), X(thread_renames), X(flow), X(task_track), X(misuse),     \
-      X(event_options), X(category_events), X(emit), X(slice), X(category),    \
-      X(event_template), X(instance_functions), X(track_event_capsule),        \
-      X(flow_ids), X(message_hook), X(importer), X(syscalls), X(machine_file), \
-      X(process_reader), X(ftrace_reader), X(syscall_waits), X(perf_sampler),  \
-      X(python_sampler), X(symbols), X(native_stack)
+#define PARTS(X)                                                            \
+  X(clock), X(descriptors), X(untraced_calls), X(pending_calls),            \
+      X(kept_objects), X(marshalled_file), X(exempt), X(with_methods),      \
+      X(delayed_call), X(buffer_table), X(readback), X(producer_endpoint),  \
+      X(send_queue), X(ipc_thread), X(arbiter), X(trace_writer),            \
+      X(request_key), X(trace_scan), X(trace_slices), X(byte_range),        \
+      X(wire_fields), X(message_writer), X(message_field),                  \
+      X(message_writer_class), X(message_decoder), X(decoded_field),        \
+      X(typed_decoder), X(selector), X(tokenizer), X(message_filter),       \
+      X(message_reader), X(argument_errors), X(process_track), X(track),    \
+      X(own_tracks), X(thread_renames), X(flow), X(task_track), X(misuse),  \
+      X(event_options), X(category_events), X(emit), X(slice), X(category), \
+      X(event_template), X(instance_functions), X(forked_child),            \
+      X(track_event_capsule), X(flow_ids), X(message_hook), X(importer),    \
+      X(syscalls), X(machine_file), X(process_reader), X(ftrace_reader),    \
+      X(syscall_waits), X(perf_sampler), X(python_sampler), X(symbols),     \
+      X(native_stack)
 
 #define DECLARATOR(name) st_bind_add_##name(PyObject*)
 int PARTS(DECLARATOR);

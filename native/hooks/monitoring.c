@@ -30,6 +30,7 @@ struct event {
 
 static PyObject* disable; /* The constant sys.monitoring.DISABLE. */
 static PyObject* monitoring;
+static PyObject* restart; /* The bound method sys.monitoring.restart_events. */
 static PyTypeObject* callback_type;
 static int tool = -1;
 
@@ -263,9 +264,12 @@ static bool find_monitoring(void) {
     monitoring = Py_XNewRef(PySys_GetObject("monitoring"));
   if (monitoring && !disable)
     disable = PyObject_GetAttrString(monitoring, "DISABLE");
+  /* Looked up here, as the lookup would copy pages in the child of a fork. */
+  if (disable && !restart)
+    restart = PyObject_GetAttrString(monitoring, "restart_events");
   if (!disable && !PyErr_Occurred())
     PyErr_SetString(PyExc_RuntimeError, "this Python has no sys.monitoring");
-  return disable != NULL;
+  return disable && restart;
 }
 
 static bool take_tool(void) {
@@ -328,7 +332,7 @@ static bool set_events(long bits) {
 /* Enables the code locations that an earlier filter has disabled.  Other tools
  * are not affected. */
 static bool restart_events(void) {
-  PyObject* result = PyObject_CallMethod(monitoring, "restart_events", NULL);
+  PyObject* result = PyObject_CallNoArgs(restart);
   Py_XDECREF(result);
   return result != NULL;
 }

@@ -905,6 +905,44 @@ def set_traced(trace: Callable[[Category, Any], Any]) -> None:
     """Set the implementation of `Category.traced`."""
 
 def set_process(uuid: int, descriptor: bytes) -> None: ...
+def plan_child(
+    slot: int | None,
+    ms: int,
+    run: Callable[[], object],
+    hooks: tuple[Callable[[], object], ...],
+    otherwise: Callable[[], object],
+    /,
+) -> None:
+    """Set what `begin_child` does in the child of the next fork.
+
+    Args:
+        slot: the slot whose categories stay enabled, in the first slot from then on; None if the
+            child postpones nothing.
+        ms: the longest time until the postponed work is done.
+        run: does the postponed work.
+        hooks: native functions, called at the end.
+        otherwise: called instead of all this if nothing is postponed, or if a category is enabled
+            in other slots only.
+    """
+
+def begin_child() -> None:
+    """Do the first work of a forked child as planned; `is_postponed` is true from then on."""
+
+def is_postponed() -> bool:
+    """Whether this process has postponed work that isn't done."""
+
+def set_postponed(value: bool, /) -> None: ...
+def end_process(
+    silence: Callable[[], object], modules: frozenset[str], otherwise: Callable[[], object], /
+) -> None:
+    """End the recording of a process that has postponed work; the work is not done.
+
+    Args:
+        silence: a native function that ends the function tracing.
+        modules: further modules to hide (`hide_modules`).
+        otherwise: called instead if no work is postponed.
+    """
+
 def call_after(ms: int, function: Callable[[], object], /) -> None:
     """Call a function once, after `ms` milliseconds, on a new thread.
 
@@ -920,8 +958,17 @@ def drop_call() -> None:
     The thread ends at the time of the call, if the process has not ended before.
     """
 
+def call_with_last_error(function: Callable[[BaseException], object], /) -> None:
+    """Call a function with `sys.last_value`, if there is one, as an untraced call."""
+
 def keep(object: object, /) -> None:
     """Keep the object until the process ends; from CPython 3.12 on, it is immortal."""
+
+def hide_modules(others: frozenset[str], /) -> None:
+    """Keep the modules of Stretto and those named in `others`; set them to None in `sys.modules`.
+
+    The interpreter's end doesn't free them then, which would take a millisecond.
+    """
 
 def exempt_since(first: list[Any], /) -> bool:
     """Exempt the objects that were created after `first` from garbage collections.

@@ -1,20 +1,18 @@
 /* call_after(ms, function) calls a Python function on a new thread after a
  * delay in milliseconds.  cancel_call() cancels the call, or waits until it has
- * ended.  drop_call() does the same, but leaves a thread that is still waiting:
- * to wake it and to wait for its end takes longer than the end of the process.
+ * ended.  drop_call() does the same, but leaves a thread that is still waiting.
  *
- * There is at most one such call: call_after() cancels an earlier one.  If no
- * thread can be started, the function is not called.  The thread sleeps without
- * the GIL, and has all signals blocked.  The child of a fork has no delayed
- * call.
+ * The thread sleeps without the GIL, and has all signals blocked.
  */
+#include "bind/common/delayed_call.h"
+
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "bind/common/python.h"
 #include "bind/common/untraced_calls.h"
 #include "core/thread_join.h"
 
@@ -24,6 +22,8 @@ static struct {
   pthread_mutex_t lock;
   pthread_cond_t changed;
   struct timespec deadline;
+  cpu_set_t cpus; /* Those of the thread, if it is confined to one. */
+  bool confined;
   bool cancelled, due;
   PyInterpreterState* interpreter;
   PyObject* function; /* NULL if there is no thread to join. */
@@ -39,10 +39,33 @@ static bool wait_for_deadline(void) {
   return call.due;
 }
 
+/* Confines this thread, and the thread that it starts next, to this CPU.  If
+ * the new thread began on another CPU, that one would be interrupted for each
+ * page that a forked child copies.  Returns whether set_cpus() has to follow.
+ *
+ * Not with real-time scheduling: there the new thread might wait for ever. */
+static bool stay_on_this_cpu(void) {
+  int cpu = sched_getcpu(), policy = sched_getscheduler(0);
+  if (cpu < 0 || cpu >= CPU_SETSIZE ||
+      (policy != SCHED_OTHER && policy != SCHED_BATCH) ||
+      sched_getaffinity(0, sizeof call.cpus, &call.cpus) != 0)
+    return false;
+  cpu_set_t here;
+  CPU_ZERO(&here);
+  CPU_SET(cpu, &here);
+  return sched_setaffinity(0, sizeof here, &here) == 0;
+}
+
+static void set_cpus(void) {
+  sched_setaffinity(0, sizeof call.cpus, &call.cpus);
+}
+
 static void* run(void* Py_UNUSED(unused)) {
   call.kernel_id = (pid_t)syscall(SYS_gettid);
-  PyThreadState* state =
-      wait_for_deadline() ? PyThreadState_New(call.interpreter) : NULL;
+  bool due = wait_for_deadline();
+  if (call.confined)
+    set_cpus();
+  PyThreadState* state = due ? PyThreadState_New(call.interpreter) : NULL;
   if (!state)
     return NULL;
   PyEval_RestoreThread(state);
@@ -74,7 +97,10 @@ static bool start(long ms) {
   sigset_t every, old;
   sigfillset(&every);
   pthread_sigmask(SIG_SETMASK, &every, &old);
+  call.confined = stay_on_this_cpu();
   int error = pthread_create(&call.thread, NULL, run, NULL);
+  if (call.confined)
+    set_cpus();
   pthread_sigmask(SIG_SETMASK, &old, NULL);
   return error == 0;
 }
@@ -87,10 +113,9 @@ static bool is_own_thread(void) {
   return has_thread() && pthread_equal(call.thread, pthread_self());
 }
 
-static PyObject* cancel_call(PyObject* Py_UNUSED(module),
-                             PyObject* Py_UNUSED(unused)) {
+static void cancel(void) {
   if (is_own_thread())
-    Py_RETURN_NONE;
+    return;
   if (has_thread()) {
     pthread_mutex_lock(&call.lock);
     call.cancelled = true;
@@ -101,31 +126,45 @@ static PyObject* cancel_call(PyObject* Py_UNUSED(module),
     Py_END_ALLOW_THREADS
   }
   Py_CLEAR(call.function);
-  Py_RETURN_NONE;
 }
 
-static PyObject* drop_call(PyObject* module, PyObject* unused) {
+void st_drop_call(void) {
   if (!has_thread() || is_own_thread())
-    Py_RETURN_NONE;
+    return;
   pthread_mutex_lock(&call.lock);
   bool due = call.due;
   call.cancelled = true;
   pthread_mutex_unlock(&call.lock);
   if (due)
-    return cancel_call(module, unused);
-  Py_RETURN_NONE;
+    cancel();
 }
 
-static PyObject* call_after(PyObject* module, PyObject* args) {
-  long ms;
-  PyObject* function;
-  if (!PyArg_ParseTuple(args, "lO", &ms, &function))
-    return NULL;
-  cancel_call(module, NULL);
+void st_call_after(long ms, PyObject* function) {
+  cancel();
   call.interpreter = PyInterpreterState_Get();
   call.function = Py_NewRef(function);
   if (!start(ms))
     Py_CLEAR(call.function);
+}
+
+static PyObject* cancel_call(PyObject* Py_UNUSED(module),
+                             PyObject* Py_UNUSED(unused)) {
+  cancel();
+  Py_RETURN_NONE;
+}
+
+static PyObject* drop_call(PyObject* Py_UNUSED(module),
+                           PyObject* Py_UNUSED(unused)) {
+  st_drop_call();
+  Py_RETURN_NONE;
+}
+
+static PyObject* call_after(PyObject* Py_UNUSED(module), PyObject* args) {
+  long ms;
+  PyObject* function;
+  if (!PyArg_ParseTuple(args, "lO", &ms, &function))
+    return NULL;
+  st_call_after(ms, function);
   Py_RETURN_NONE;
 }
 

@@ -302,6 +302,30 @@ static PyObject* disable_categories(PyObject* Py_UNUSED(module),
   return disabled;
 }
 
+void st_categories_disable(void) {
+  PyObject *name, *category;
+  Py_ssize_t pos = 0;
+  Py_BEGIN_CRITICAL_SECTION(categories);
+  while (PyDict_Next(categories, &pos, &name, &category))
+    disable_category((CategoryObject*)category, 0);
+  Py_END_CRITICAL_SECTION();
+}
+
+bool st_categories_keep_only(int slot) {
+  PyObject *name, *category;
+  Py_ssize_t pos = 0;
+  bool others = false;
+  Py_BEGIN_CRITICAL_SECTION(categories);
+  while (!others && PyDict_Next(categories, &pos, &name, &category)) {
+    uint32_t enabled = ((CategoryObject*)category)->enabled;
+    others = enabled && !(enabled & 1u << slot);
+  }
+  for (pos = 0; !others && PyDict_Next(categories, &pos, &name, &category);)
+    disable_category((CategoryObject*)category, 1u << slot);
+  Py_END_CRITICAL_SECTION();
+  return !others;
+}
+
 static PyMethodDef kFunctions[] = {
     {"categories", all_categories, METH_NOARGS, "Return all categories."},
     {"set_new_category_hook", set_new_category_hook, METH_O,

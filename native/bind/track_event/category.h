@@ -9,3 +9,11 @@
 #include "bind/common/python.h"
 
 extern PyTypeObject* st_category_type;
+
+/* Disables all categories, without a report. */
+void st_categories_disable(void);
+
+/* Disables all categories but those that are enabled in a slot, which are
+ * enabled in the first slot instead.  Returns false and changes nothing if a
+ * category is enabled, but not in this slot. */
+bool st_categories_keep_only(int slot);

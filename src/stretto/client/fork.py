@@ -59,9 +59,6 @@ _stopped: list[int] = []
 _kept: int | None = None
 """The slot whose categories stay enabled in the child of the latest fork; None if it has none."""
 
-_forking: tuple[FrameType, int] | None = None
-"""The frame that calls os.fork, and its current instruction."""
-
 
 def _run(hooks: list[Callable[[], object]]) -> None:
     for hook in hooks:
@@ -82,23 +79,21 @@ def _stop_helpers() -> None:
 
 def _before() -> None:
     count_fork()
-    stop_threads(sys._getframe(1))  # noqa: SLF001  # documented for CPython
+    stop_threads()
 
 
-def stop_threads(caller: FrameType) -> None:
-    """Stop the helper threads until a fork is over.
-
-    Args:
-        caller: the frame that calls os.fork.
-    """
-    global _forking, _kept
-    _forking = (caller, caller.f_lasti)
+def stop_threads() -> None:
+    """Stop the helper threads until a fork is over."""
+    global _kept
     postponed.suspend()
     if not postponed.is_waiting():
         _stop_helpers()
     _kept = _slot_to_keep()
     if _kept is not None:
         call_when_named(name_worker)  # Not in the child: its code would copy pages there.
+    # A child that has more to do, or whose parent does postponed work just now, runs Python code.
+    plain = not after_in_child and postponed.prepare(_connect_again)
+    postponed.plan_child(_kept if plain else None, tuple(when_postponed), _after_in_child)
 
 
 def resume() -> None:
@@ -114,7 +109,7 @@ def resume() -> None:
 def _after_in_parent() -> None:
     _stopped[:] = [os.getpid()]
     if sys.version_info >= (3, 12):
-        _resume_soon()
+        _resume_soon(sys._getframe(1))  # noqa: SLF001  # documented for CPython
     else:
         # Python 3.11 doesn't count threads at a fork, so the threads can start at once. No pending
         # call is used: if a pending call adds another one while a profile function is set, Python
@@ -122,29 +117,21 @@ def _after_in_parent() -> None:
         resume()
 
 
-def _resume_soon() -> None:
+def _resume_soon(caller: FrameType) -> None:
     # The threads can't be restarted within this hook: CPython counts the threads after all fork
     # hooks, and warns if there are several.
     # The main thread calls `resume` when it has left the instruction that calls os.fork(); if it is
     # blocked, a thread that records an event or waits for a session calls `resume`.
-    global _forking
-    forking, _forking = _forking, None
     process.soon.append(resume)
     try:
-        if forking is not None:
-            _native.call_when_left(*forking, resume)
-        else:  # A hook of this fork has forked, too.
-            _native.add_pending_call(resume)
+        _native.call_when_left(caller, caller.f_lasti, resume)
     except RuntimeError:  # The interpreter has too many pending calls.
         return
 
 
 def _after_in_child() -> None:
-    # Calls few functions: each Python function that runs first in the child copies a page or two.
-    global _forking
-    _stopped.clear()
-    _forking = None
-    slots.forget_sessions(_kept)
+    # Called only if the native part can't do this work: see `_native.begin_child`.
+    slots.disable_all(_kept)
     if _kept is None:
         _connect_again()
     else:
@@ -172,6 +159,7 @@ def _slot_to_keep() -> int | None:
 
 
 def _connect_again() -> None:
+    slots.forget_sessions()
     tracing.after_fork_in_child()
     _run([*reconnect.values()])
     slots.release_unused()
@@ -185,5 +173,5 @@ def install() -> None:
         os.register_at_fork(
             before=_before,
             after_in_parent=partial(_native.call_untraced, _after_in_parent),
-            after_in_child=partial(_native.call_untraced, _after_in_child),
+            after_in_child=_native.begin_child,
         )

@@ -17,9 +17,12 @@ if TYPE_CHECKING:
 
 LONGEST_MS = 20
 
+is_waiting = _native.is_postponed
+"""Whether postponed work isn't done yet."""
+
 _lock = RLock()
 _work: list[Callable[[], object]] = []
-"""Has one entry until the work is done."""
+"""Has one entry, the work of this process or of its next child."""
 _underway: list[Callable[[], object]] = []
 """Has one entry while the work is being done."""
 
@@ -34,28 +37,46 @@ def postpone(work: Callable[[], object]) -> None:
     _lock = RLock()
     _work[:] = [work]
     _underway.clear()
+    _native.set_postponed(True)
     _native.call_after(LONGEST_MS, run)
 
 
-def is_waiting() -> bool:
-    """Whether postponed work isn't done yet."""
-    return bool(_work)
+def prepare(work: Callable[[], object]) -> bool:
+    """Before a fork: set what the child postpones, if the native part postpones it there.
+
+    Returns:
+        False if the child must call `postpone`: this process has postponed work itself, or another
+        thread has just done it, and holds the lock.
+    """
+    if is_waiting() or not _lock.acquire(blocking=False):
+        return False
+    _work[:] = [work]
+    _underway.clear()
+    _lock.release()
+    return True
+
+
+def plan_child(
+    slot: int | None, hooks: tuple[Callable[[], object], ...], otherwise: Callable[[], object]
+) -> None:
+    """Plan what the child of the next fork does first: see `_native.plan_child`."""
+    _native.plan_child(slot, LONGEST_MS, run, hooks, otherwise)
 
 
 def run() -> None:
     """Do the postponed work now. Other threads that call this function wait until it is done."""
-    if _work:
+    if is_waiting():
         with _lock:
             _do()
 
 
 def _do() -> None:
-    if _work and not _underway:
+    if is_waiting() and not _underway:
         _underway[:] = _work
         try:
             _native.call_untraced(_work[0])
         finally:
-            _work.clear()
+            _native.set_postponed(False)
 
 
 def suspend() -> None:
@@ -65,13 +86,13 @@ def suspend() -> None:
 
 def resume() -> None:
     """Wait for the time-out again after a fork, in the parent."""
-    if _work:
+    if is_waiting():
         _native.call_after(LONGEST_MS, run)
 
 
 def cancel() -> bool:
     """Drop the postponed work, at the end of the process; return whether there was any."""
     _native.drop_call()
-    was_waiting = bool(_work)
-    _work.clear()
+    was_waiting = is_waiting()
+    _native.set_postponed(False)
     return was_waiting

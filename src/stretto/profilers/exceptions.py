@@ -20,6 +20,7 @@ import atexit
 import sys
 
 import stretto
+from stretto import _native
 from stretto.client.track_event import slots
 from stretto.profilers.exception_text import (
     event_name,
@@ -170,10 +171,9 @@ def _on_ignored(given: UnraisableHookArgs) -> None:
         _record(given.exc_type, error, given.exc_traceback, WARN, ignored_in=name)
 
 
-def _at_exit() -> None:
+def _at_exit(error: BaseException) -> None:
     """Record the main thread's uncaught exception, if our hook was replaced."""
-    error = getattr(sys, "last_value", None)
-    if error is not None and _key(error) != _seen and _patches[0].replaced:
+    if _key(error) != _seen and _patches[0].replaced:
         _on_uncaught(type(error), error, error.__traceback__)
 
 
@@ -186,9 +186,9 @@ def _switch(on: bool) -> None:
         patch.switch(on)
     if on:
         _seen = ()  # The next session has not recorded it.
-        atexit.register(_at_exit)
+        atexit.register(_native.call_with_last_error, _at_exit)
     else:
-        atexit.unregister(_at_exit)
+        atexit.unregister(_native.call_with_last_error)
 
 
 def install() -> None:

@@ -54,28 +54,32 @@ def disable(slot: int) -> None:
         _set(category, slot, False)
 
 
-def forget_sessions(kept: int | None = None) -> None:
+def forget_sessions() -> None:
     """Drop all sessions in the child of a fork.
 
     The lock is replaced, because another thread of the parent may have held it at the fork.
-
-    Args:
-        kept: A slot whose categories stay enabled. They move to the first slot, which the next
-            session takes. None: all categories are disabled.
     """
     global lock
     lock = RLock()
     _configs.clear()
+
+
+def disable_all(kept: int | None = None) -> None:
+    """Disable all categories in the child of a fork.
+
+    Args:
+        kept: A slot whose categories stay enabled. They move to the first slot, which the next
+            session takes.
+    """
     for category in _native.disable_categories(kept):
         _notify(category)
 
 
 def release_unused() -> None:
-    """Disable the categories that `forget_sessions` has kept, unless a session uses the slot."""
+    """Disable the categories that stayed enabled in a child, unless a session uses the slot."""
     with lock:
         if not _configs:
-            for category in _native.disable_categories(None):
-                _notify(category)
+            disable_all()
 
 
 def observe(category: _native.Category, on_change: Callable[[bool], object]) -> None:

@@ -6,7 +6,6 @@ error.
 
 from __future__ import annotations
 
-import atexit
 import gc
 import os
 import sys
@@ -72,17 +71,14 @@ def _free_spare_objects() -> None:
     """Free what the interpreter keeps for later use: the imports left thousands of tuples there.
 
     The last collection of a process frees them, which copies a hundred pages of a forked child.
-    This collection visits no object, because all are frozen.
+    It would also be the first one for the interpreter's own objects, and write to each of them.
     """
-    gc.freeze()
     gc.collect()
-    gc.unfreeze()
 
 
 def _prepare(workspace: Workspace) -> None:
     """Do everything but to connect."""
     import stretto
-    from stretto import _native
 
     if not stretto.available():
         raise StrettoError("this Python has Stretto without its native part")
@@ -102,7 +98,7 @@ def _prepare(workspace: Workspace) -> None:
     name = "system" if _is_system else BACKEND
     fork.reconnect[name] = lambda: _connect_again(workspace)
     fork.before.append(ending.keep_references)
-    atexit.register(_native.call_untraced, ending.end, lambda: _disconnect(workspace))
+    ending.install(lambda: _disconnect(workspace))
     _open_fork_socket(workspace)
     _report_matches(options.get("include", []))
     _share_totals()

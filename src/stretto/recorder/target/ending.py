@@ -10,17 +10,17 @@ for the end of an unconnected child are few, and import nothing.
 
 from __future__ import annotations
 
+import atexit
 import sys
 from _weakref import ref
 
 from stretto import _native, _pyhooks
-from stretto.client import postponed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-SUPPORT = ("_functools", "_socket", "errno", "fcntl", "itertools", "mmap", "select")
+SUPPORT = frozenset(("_functools", "_socket", "errno", "fcntl", "itertools", "mmap", "select"))
 """Modules of the standard library that a recorded process imports for the recording."""
 
 SUPPORT_CLASSES = ("functools", "itertools", "mmap", "select", "socket")
@@ -32,35 +32,27 @@ PARENTS = (object, type, Exception, OSError, ValueError)
 _kept = False
 
 
-def end(disconnect: Callable[[], object]) -> None:
-    """End the recording at exit, after the exit handlers of the program.
+def install(disconnect: Callable[[], object]) -> None:
+    """End the recording at exit, after the exit handlers that the program will register.
 
     Args:
         disconnect: ends the connection to the recorder. Not called in the child of a fork that has
             made no connection of its own; no later event makes one.
     """
-    if postponed.cancel():
-        _pyhooks.silence()
-        _native.disable_categories(None)
-    else:
+
+    def end() -> None:
         disconnect()
-    _hide_modules()
+        _native.hide_modules(SUPPORT)
 
-
-def _hide_modules() -> None:
-    """Keep the interpreter from freeing our modules at its end, which would take a millisecond."""
-    for name in [*sys.modules]:
-        if name.startswith("stretto.") or name in ("stretto", *SUPPORT):
-            _native.keep(sys.modules[name])
-            sys.modules[name] = None  # type: ignore[assignment]
+    atexit.register(_native.end_process, _pyhooks.silence, SUPPORT, end)
 
 
 def keep_references() -> None:
     """Before the first fork: make immortal what the end of a child would write to.
 
-    These are the names of modules, which `_hide_modules` reads, and what the interpreter would
-    free: the names of files that imports have listed, and the references that built-in classes
-    have to our classes. They are on two hundred pages.
+    These are what `hide_modules` keeps, and what the interpreter would free: the names of modules,
+    of files that imports have listed, and the references that built-in classes have to our
+    classes. They are on two hundred pages.
     """
     global _kept
     if _kept:
@@ -68,6 +60,9 @@ def keep_references() -> None:
     _kept = True
     for value in (*sys.modules, *sys.path_importer_cache.values()):
         _native.keep(value)
+    for name, module in [*sys.modules.items()]:
+        if name.startswith("stretto.") or name in SUPPORT:
+            _native.keep(module)
     for parent in PARENTS:
         for child in type.__subclasses__(parent):
             if child.__module__.startswith("stretto.") or child.__module__ in SUPPORT_CLASSES:

@@ -57,7 +57,7 @@ class ForkGuard:
             self._working.release()
             # The client's own fork hook has run before this one, or was not installed yet.
             if fork := sys.modules.get("stretto.client.fork"):
-                fork.stop_threads(sys._getframe(1))  # noqa: SLF001
+                fork.stop_threads()
         while self._ending:
             self._wait_for_end(self._ending.pop())
 
