@@ -142,6 +142,13 @@ int st_io_thread_start(struct st_io_thread* t) {
   return error;
 }
 
+void st_io_thread_ask_to_stop(struct st_io_thread* t) {
+  if (t_current == t || !atomic_load(&t->running))
+    return;
+  atomic_store(&t->stopping, true);
+  st_wake_pipe_write(&t->wake);
+}
+
 int st_io_thread_stop(struct st_io_thread* t) {
   if (t_current == t)
     return EDEADLK;

@@ -57,6 +57,10 @@ struct st_io_thread* st_io_thread_create(int socket,
  * Otherwise returns an errno. */
 int st_io_thread_start(struct st_io_thread* t);
 
+/* Asks the thread to end, and does not wait for it; st_io_thread_stop() must
+ * follow. */
+void st_io_thread_ask_to_stop(struct st_io_thread* t);
+
 /* Stops and joins the thread if it runs.  Returns EDEADLK if called from the
  * thread itself. */
 int st_io_thread_stop(struct st_io_thread* t);

@@ -566,6 +566,8 @@ static void add_last_times(void) {
   int count = 0;
   for (int i = 0; i < BUCKETS; i++) {
     for (struct known_thread* k = known[i]; k; k = k->next) {
+      if (k->ready_at >= sampler.stopped_at)
+        continue; /* The last look has read both times. */
       uint64_t cpu =
           count++ < ST_TIMED_THREADS ? st_thread_cpu_ns(k->native_id) : 0;
       if (!cpu) {

@@ -127,6 +127,21 @@ static void thread_can_be_stopped_and_started_again(void) {
   close_thread();
 }
 
+static void thread_that_was_asked_to_stop_can_be_started_again(void) {
+  open_thread();
+  st_io_thread_ask_to_stop(g_thread); /* It does not run: no effect. */
+  for (unsigned i = 0; i < 3; i++) {
+    start();
+    send_byte();
+    wait_for_calls(i + 1);
+    st_io_thread_ask_to_stop(g_thread);
+    st_io_thread_ask_to_stop(g_thread);
+    CHECK_EQ(st_io_thread_stop(g_thread), 0);
+    CHECK(!st_io_thread_running(g_thread));
+  }
+  close_thread();
+}
+
 static void input_that_came_before_the_start_is_reported(void) {
   open_thread();
   send_byte();
@@ -358,6 +373,7 @@ static void stop_ends_a_poll_of_replaced_descriptors(void) {
 int main(void) {
   RUN(callback_runs_with_signals_blocked);
   RUN(thread_can_be_stopped_and_started_again);
+  RUN(thread_that_was_asked_to_stop_can_be_started_again);
   RUN(input_that_came_before_the_start_is_reported);
   RUN(unsent_bytes_are_sent_when_the_socket_has_room);
   RUN(bytes_pushed_before_the_start_are_sent);

@@ -198,6 +198,12 @@ static PyObject* thread_stop(PyObject* object, PyObject* Py_UNUSED(none)) {
   Py_RETURN_NONE;
 }
 
+static PyObject* thread_ask_to_stop(PyObject* object,
+                                    PyObject* Py_UNUSED(none)) {
+  st_io_thread_ask_to_stop(((struct st_ipc_thread_object*)object)->thread);
+  Py_RETURN_NONE;
+}
+
 static PyObject* get_running(PyObject* object, void* Py_UNUSED(closure)) {
   struct st_ipc_thread_object* self = (struct st_ipc_thread_object*)object;
   return PyBool_FromLong(st_io_thread_running(self->thread));
@@ -206,6 +212,7 @@ static PyObject* get_running(PyObject* object, void* Py_UNUSED(closure)) {
 static PyMethodDef kMethods[] = {
     {"start", thread_start, METH_NOARGS, NULL},
     {"stop", thread_stop, METH_NOARGS, NULL},
+    {"ask_to_stop", thread_ask_to_stop, METH_NOARGS, NULL},
     {0},
 };
 

@@ -81,6 +81,7 @@ class SystemBackend:
             producer.on_disconnect()  # The service may have started data sources already.
             raise
         self._client, self._producer = client, producer
+        fork.ask_before.append(client.ask_to_suspend)
         fork.before.append(client.suspend)
         fork.after_in_parent.append(client.resume)
 
@@ -133,6 +134,7 @@ class SystemBackend:
     def _take_client(self) -> ProducerIPCClient | None:
         client, self._client = self._client, None
         if client is not None:
+            fork.ask_before.remove(client.ask_to_suspend)
             fork.before.remove(client.suspend)
             fork.after_in_parent.remove(client.resume)
         return client

@@ -29,8 +29,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
 
+ask_before: list[Callable[[], object]] = []
+"""Called in the parent before a fork: ask helper threads to end, without waiting for them."""
+
 before: list[Callable[[], object]] = []
-"""Called in the parent before a fork: stop helper threads."""
+"""Called in the parent before a fork, after those of `ask_before`: stop helper threads."""
 
 after_in_parent: list[Callable[[], object]] = []
 """Called in the parent soon after a fork: start the helper threads again."""
@@ -71,6 +74,7 @@ def _stop_helpers() -> None:
     One of the functions may wait for a thread that connects. That thread also removes functions,
     which would make a loop over the list skip others.
     """
+    _run(ask_before)
     called: list[Callable[[], object]] = []
     while left := [hook for hook in before if hook not in called]:
         called.append(left[0])

@@ -221,6 +221,12 @@ class ProducerIPCClient:
             raise TransportError("the tracing service disconnected: its log may say why")
         self.resume()
 
+    def ask_to_suspend(self) -> None:
+        """Ask the IPC thread to end before a fork; `suspend` waits for it."""
+        thread = self._thread
+        if thread is not None:
+            thread.ask_to_stop()
+
     def suspend(self) -> None:
         """Stop the IPC thread before a fork. Meanwhile, commands are queued in the socket.
 
