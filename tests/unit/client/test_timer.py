@@ -3,7 +3,7 @@ from __future__ import annotations
 import os
 import threading
 
-from stretto.client import fork
+from stretto.client import fork, postponed
 from stretto.client.timer import Timer
 
 
@@ -48,6 +48,7 @@ def test_stopped_timer_leaves_the_hooks_of_forks() -> None:
 
 
 def test_thread_is_not_there_during_a_fork_and_returns_afterwards() -> None:
+    postponed.suspend()  # Ends the thread of an earlier test.
     called = threading.Semaphore(0)
     timer = Timer(called.release, 0, 0.001)
     timer.start()
