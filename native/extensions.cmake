@@ -34,9 +34,16 @@ function(stretto_extension name folder)
     if(STRETTO_TLS_MODEL)
       target_compile_options(${target} PRIVATE -ftls-model=${STRETTO_TLS_MODEL})
     endif()
+    target_precompile_headers(${target} PRIVATE native/bind/common/python.h)
     install(TARGETS ${target} DESTINATION stretto)
   endforeach()
 endfunction()
+
+# Half of the compiler's time would be Python.h, so it is parsed once for each extension and CPython.
+# These sources define Py_BUILD_CORE, and parse it themselves.
+set_source_files_properties(
+  native/bind/common/exempt.c native/hooks/profile.c native/hooks/python_layout.c
+  PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
 
 stretto_extension(_native bind st_analysis st_probes)
 stretto_extension(_pyhooks hooks st_probes)

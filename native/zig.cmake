@@ -17,3 +17,6 @@ set(CMAKE_C_COMPILER_TARGET ${STRETTO_TARGET})
 set(CMAKE_C_ARCHIVE_CREATE "${STRETTO_ZIG} ar qc <TARGET> <OBJECTS>")
 set(CMAKE_C_ARCHIVE_APPEND "${STRETTO_ZIG} ar q <TARGET> <OBJECTS>")
 set(CMAKE_C_ARCHIVE_FINISH "${STRETTO_ZIG} ranlib <TARGET>")
+# CMake's checks compile, and link nothing: zig would compile the C library of the target for them,
+# without optimisation, and once more for the extensions. For Windows that takes minutes.
+set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
