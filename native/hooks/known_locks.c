@@ -57,10 +57,9 @@ static PyObject* text_of(PyCodeObject* code, int instruction) {
   return places[slot].text;
 }
 
-PyObject* st_known_lock_place(struct st_known_lock* known) {
-  if (!known->text && known->code)
+void st_known_lock_make_text(struct st_known_lock* known) {
+  if (known->code)
     known->text = Py_XNewRef(text_of(known->code, known->instruction));
-  return known->text;
 }
 
 void st_known_locks_clear(void) {

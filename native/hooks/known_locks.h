@@ -62,7 +62,14 @@ static inline bool st_known_lock_claims(struct st_known_lock* slot,
 /* The code that this thread runs has made a lock. */
 void st_known_lock_made(const PyObject* lock, PyThreadState* thread);
 
+/* Makes the text of a lock that has none, unless its code is unknown. */
+void st_known_lock_make_text(struct st_known_lock* known);
+
 /* Returns where the lock was made, as a borrowed str; NULL if that is unknown,
  * or when out of memory. */
-PyObject* st_known_lock_place(struct st_known_lock* known);
+static inline PyObject* st_known_lock_place(struct st_known_lock* known) {
+  if (__builtin_expect(!known->text, 0))
+    st_known_lock_make_text(known);
+  return known->text;
+}
 void st_known_locks_clear(void);

@@ -64,14 +64,15 @@ struct wait {
 };
 
 static void write_wait(const struct wait* w) {
-  bool is_known = w->known->lock == w->lock;
+  PyObject* template = waits.for_lock, *place = NULL;
+  if (ST_LIKELY(w->known->lock == w->lock)) {
+    place = st_known_lock_place(w->known);
+    if (w->known->is_for_notification)
+      template = waits.for_notification;
+  }
   PyObject* tid = w->holder ? PyLong_FromUnsignedLongLong(w->holder) : NULL;
-  PyObject* place = is_known ? st_known_lock_place(w->known) : NULL;
   PyObject* const values[] = {place ? place : Py_None, tid ? tid : Py_None,
                               w->result == Py_False ? Py_True : Py_None};
-  PyObject* template = is_known && w->known->is_for_notification
-                           ? waits.for_notification
-                           : waits.for_lock;
   st_hooks.api->past_slice(template, NULL, w->begin, w->end, values, 3);
   Py_XDECREF(tid);
 }
@@ -83,7 +84,7 @@ static void note_wait(const struct wait* w) {
   bool is_long = ns >= ST_MIN_LOCK_WAIT_NS;
   if ((!is_long && w->result != Py_True) || st_hidden_uses_lock(w->thread))
     return;
-  if (is_long) {
+  if (ST_LIKELY(is_long)) {
     is_busy = true;
     write_wait(w);
     is_busy = false;
@@ -183,7 +184,8 @@ static PyObject* acquire_recorded(const struct call* c,
   enum st_lock_wish wish = st_lock_call_wish(&c->call);
   if (wish == ST_NEVER_WAITS)
     return st_lock_call_run(&c->call);
-  if (wish == ST_WAITS_IF_TAKEN && (seems_free || c->kind == RLOCK)) {
+  if (ST_UNLIKELY(seems_free || c->kind == RLOCK) &&
+      wish == ST_WAITS_IF_TAKEN) {
     PyObject* result = try_to_acquire(c->kind, c->call.lock);
     if (result != Py_False)
       return result;

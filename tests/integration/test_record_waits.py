@@ -21,7 +21,7 @@ holder.start()
 holder.join()
 with open("holder", "w") as file:
     file.write(str(holder.native_id))
-releaser = threading.Timer(0.01, lock.release)
+releaser = threading.Timer(0.1, lock.release)
 releaser.start()
 with lock:
     pass
