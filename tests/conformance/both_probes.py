@@ -21,6 +21,9 @@ from tests.support.system_consumer import SystemConsumer
 from tests.support.traced import Process, ProcessGroup, closing_all
 
 NAME = "linux.ftrace"
+ALL_STARTED = 2
+"""The type of the service's event ALL_DATA_SOURCES_STARTED."""
+START_MS = 5_000
 
 
 class Both(NamedTuple):
@@ -63,7 +66,7 @@ def record(folder: Path, ftrace: FtraceConfig, work: Callable[[], object]) -> Bo
         consumer = SystemConsumer(service.sockets[1])
         all_.append(consumer)
         wait_until(lambda: _offers_both(consumer), "both producers")
-        consumer.enable(_config(ftrace))
+        _start(consumer, ftrace)
         consumer.process_events(300)
         work()
         consumer.process_events(300)
@@ -80,6 +83,17 @@ def record(folder: Path, ftrace: FtraceConfig, work: Callable[[], object]) -> Bo
 def _offers_both(consumer: SystemConsumer) -> bool:
     names = [s.ds_descriptor.name for s in consumer.state().data_sources if s.ds_descriptor]
     return names.count(NAME) == 2
+
+
+def _start(consumer: SystemConsumer, ftrace: FtraceConfig) -> None:
+    """Start a session, and wait until both record: on a busy machine that takes seconds.
+
+    A data source that v56 could not set up is never acknowledged.
+    """
+    started: list[object] = []
+    consumer.endpoint.observe_events(ALL_STARTED, started.append)
+    consumer.enable(_config(ftrace))
+    consumer.runner.run_until(lambda: bool(started), START_MS)
 
 
 def _config(ftrace: FtraceConfig) -> TraceConfig:
