@@ -68,7 +68,7 @@ for _ in range(1_000_000):
 @pytest.mark.thorough
 def test_losses_of_an_idle_thread_are_reported(oracle, trace):
     options = ("--no-functions", "--no-counters")
-    run = record(trace, *options, "-c", FLOOD)
+    run = record(trace, "--ring", *options, "-c", FLOOD)
     loaded = oracle(run.trace)
     ((found,),) = loaded.query("select count(*) from slice where name = 'flood'")
     assert 0 < found < 1_000_000, "the memory never overflowed: the test shows nothing"
