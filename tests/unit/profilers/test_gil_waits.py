@@ -38,6 +38,7 @@ class Wanting(threading.Thread):
     def __init__(self) -> None:
         super().__init__(name="wanting")
         self.waits: list[tuple[int, int]] = []
+        self.begun = threading.Event()
         self.done = False
 
     def run(self) -> None:
@@ -45,6 +46,7 @@ class Wanting(threading.Thread):
         # When another thread has asked for the GIL, it is lost between two such calls.
         read_clock = ctypes.CDLL(None).clock_gettime
         clock = (ctypes.c_long * 2)()
+        self.begun.set()
         taken = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
         while not self.done:
             read_clock(time.CLOCK_BOOTTIME, clock)
@@ -58,12 +60,16 @@ class Wanting(threading.Thread):
             self.waits.append((begin, end))
 
     def while_held(self, rounds: int) -> list[tuple[int, int]]:
-        """Hold the GIL in a C function several times; return the thread's waits."""
+        """Hold the GIL in a C function until the thread has waited for it; return its waits.
+
+        On a busy machine the thread has no CPU during some holds, and so does not wait.
+        """
         hold = ctypes.PyDLL(None).usleep
         self.start()
-        for _ in range(rounds):
-            time.sleep(0.001)  # sleep: without the GIL, which the thread then has
+        self.begun.wait()
+        while len(self.waits) < rounds:
             hold(HOLD_NS // 1000 + 1000)
+            time.sleep(0.001)  # sleep: without the GIL, which the thread then has
         _pyhooks.write_gil_waits()  # The thread's name is known while it lives.
         self.done = True
         self.join()
