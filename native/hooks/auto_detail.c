@@ -85,6 +85,7 @@ void st_auto_start(const char* threshold_file) {
   atomic_store(&st_hooks.threshold_ns, ST_DEFAULT_THRESHOLD_NS);
   traced_threshold = ST_DEFAULT_THRESHOLD_NS;
   st_threshold_use_file(threshold_file);
+  st_sampler_forget_threads();
   st_sampler_forget_gap();
   leave_out_open_calls();
   st_auto_resume();
@@ -99,6 +100,7 @@ void st_auto_begin_sampling(void) {
   st_hooks.in_new_child = false;
   st_hooks.some_off = !ST_CALLS_ARE_REPORTED;
   st_shown_counts = (struct st_shown_counts){0};
+  st_sampler_forget_threads();
   st_sampler_forget_totals();
   st_sampler_forget_gap();
   st_code_records_restart();

@@ -18,6 +18,7 @@
 #include "hooks/python_layout.h"
 #include "hooks/sampler_totals.h"
 #include "hooks/shared_totals.h"
+#include "hooks/stack_sampler.h"
 #include "hooks/task_lives.h"
 #include "hooks/task_steps.h"
 #include "hooks/tracer.h"
@@ -183,6 +184,7 @@ static PyObject* resume(PyObject* module, PyObject* unused) {
     Py_RETURN_NONE;
   suspended = false;
   st_hooks.running = true;
+  st_sampler_forget_threads();
   st_auto_resume();
   if (st_backend_start())
     Py_RETURN_NONE;
@@ -294,8 +296,7 @@ static PyObject* begin_in_child(PyObject* Py_UNUSED(module),
 
 static PyObject* begin_sampling(PyObject* Py_UNUSED(module),
                                 PyObject* Py_UNUSED(unused)) {
-  if (!ST_CALLS_ARE_REPORTED && st_hooks.running && st_hooks.auto_detail &&
-      st_hooks.in_new_child)
+  if (st_hooks.running && st_hooks.auto_detail && st_hooks.in_new_child)
     st_auto_begin_sampling();
   Py_RETURN_NONE;
 }

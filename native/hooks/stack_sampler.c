@@ -674,13 +674,16 @@ bool st_sampler_start(void) {
   pthread_once(&once, watch_forks);
   if (sampler.running)
     return true;
+  if (!last_walk)
+    last_walk = st_boottime_ns();
+  return st_own_memory_works() && start_thread();
+}
+
+void st_sampler_forget_threads(void) {
   for (int i = 0; i < BUCKETS; i++) {
     while (known[i])
       forget_known(&known[i]);
   }
-  if (!last_walk)
-    last_walk = st_boottime_ns();
-  return st_own_memory_works() && start_thread();
 }
 
 void st_sampler_forget_gap(void) {

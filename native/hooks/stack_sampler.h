@@ -46,6 +46,10 @@ enum {
 bool st_sampler_start(void);
 /* Stops the sampling thread and joins it.  Does nothing if it does not run. */
 void st_sampler_stop(void);
+/* Forgets what it knows of the threads: a new recording begins, or this process
+ * is a new child.  After a mere stop for a fork, the next sample of a thread
+ * follows its last one.  May be called only while no sampling thread runs. */
+void st_sampler_forget_threads(void);
 /* The time before now is no gap in the samples: nothing was recorded.  May be
  * called only while no sampling thread runs. */
 void st_sampler_forget_gap(void);

@@ -62,10 +62,15 @@ static void set_cpus(void) {
 
 static void* run(void* Py_UNUSED(unused)) {
   call.kernel_id = (pid_t)syscall(SYS_gettid);
+  pthread_setname_np(pthread_self(), "stretto-later");
   bool due = wait_for_deadline();
   if (call.confined)
     set_cpus();
-  PyThreadState* state = due ? PyThreadState_New(call.interpreter) : NULL;
+  /* CPython 3.12 ends the process if an interpreter that has run out of
+   * threads gets one. */
+  PyThreadState* state = due && PyInterpreterState_ThreadHead(call.interpreter)
+                             ? PyThreadState_New(call.interpreter)
+                             : NULL;
   if (!state)
     return NULL;
   PyEval_RestoreThread(state);

@@ -53,6 +53,10 @@ static bool call_python(struct st_ipc_thread_object* self) {
 
 static bool on_readable(void* arg) {
   struct st_ipc_thread_object* self = arg;
+  /* CPython 3.12 ends the process if an interpreter that has run out of
+   * threads gets one. */
+  if (!PyInterpreterState_ThreadHead(self->interpreter))
+    return false;
   PyThreadState* state = PyThreadState_New(self->interpreter);
   if (!state)
     return false;

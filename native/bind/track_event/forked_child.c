@@ -11,15 +11,20 @@
  *   child    begin_child()     the fork hook: postpones as planned
  *            end_process()     at exit: little, if it never connected
  */
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include "bind/common/arguments.h"
 #include "bind/common/delayed_call.h"
 #include "bind/common/kept_objects.h"
 #include "bind/common/untraced_calls.h"
 #include "bind/track_event/category.h"
+#include "core/last_thread.h"
 #include "core/session_slots.h"
 
 /* What the child of the next fork does. */
 static struct {
+  bool in_thread; /* Another thread than the main one forks. */
   bool postpones;
   int slot;            /* Its categories stay enabled. */
   long ms;             /* The longest time until `run` is called. */
@@ -42,6 +47,8 @@ static PyObject* plan_child(PyObject* Py_UNUSED(module), PyObject* args) {
   if (plan.postpones &&
       !st_bind_integer(slot, "slot", 0, MAX_INSTANCES - 1, &kept))
     return NULL;
+  st_last_thread_prepare();
+  plan.in_thread = syscall(SYS_gettid) != getpid();
   plan.slot = (int)kept;
   plan.ms = ms;
   Py_XSETREF(plan.run, Py_NewRef(run));
@@ -64,6 +71,8 @@ static PyObject* begin_child(PyObject* Py_UNUSED(module),
                              PyObject* Py_UNUSED(unused)) {
   if (!plan.otherwise)
     Py_RETURN_NONE;
+  if (plan.in_thread)
+    st_last_thread_watch();
   if (!plan.postpones || !st_categories_keep_only(plan.slot))
     return st_call_untraced(plan.otherwise, NULL, 0);
   waiting = true;
@@ -84,9 +93,9 @@ static PyObject* set_postponed(PyObject* Py_UNUSED(module), PyObject* value) {
 
 /* Ends a process that waits; returns false if it does not wait. */
 static bool end_waiting(PyObject* silence, PyObject* modules) {
-  if (!waiting)
-    return false;
-  st_drop_call(); /* Completes the work if its time has come. */
+  /* Even without work the thread must not call into an interpreter that ends.
+   * If its time has come, it completes the work first. */
+  st_drop_call();
   if (!waiting)
     return false;
   waiting = false;

@@ -224,8 +224,8 @@ _ends = [
 def _stop_sampling_at_fork() -> None:
     """Stop the thread of auto detail before each fork, and start it again after the fork.
 
-    In the child it starts again with the first call of a function; on CPython 3.11, where calls
-    are not reported, when the child has connected."""
+    In the child it starts again with the first call of a function, where calls are reported (not on
+    CPython 3.11), or else when the child has connected."""
     fork.before.append(_pyhooks.pause_sampling)
     fork.after_in_parent.append(_pyhooks.resume_sampling)
     fork.when_postponed.append(_pyhooks.begin_in_child)
@@ -262,6 +262,7 @@ def install() -> None:
     if not _tracer.installed:
         _tracer.installed = True
         _stop_sampling_at_fork()
+        slots.before_disable.append(_before_disable)
         slots.observe(category, _tracer.on_change)
 
 
@@ -301,3 +302,12 @@ def finish() -> None:
     if _tracer.options.auto_detail and _pyhooks.running():
         _pyhooks.publish_totals()
         _pyhooks.suspend()
+
+
+def _before_disable() -> None:
+    """End the slices of a process that outlives a session, while they are still recorded."""
+    if _tracer.options.auto_detail and _pyhooks.running():
+        _pyhooks.suspend()
+        _pyhooks.publish_totals()
+        if slots.count() > 1:
+            _pyhooks.resume()

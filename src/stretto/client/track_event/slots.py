@@ -36,6 +36,11 @@ def take_slot() -> int | None:
     return next(free, None)
 
 
+def count() -> int:
+    """Return the number of sessions that record now."""
+    return len(_configs)
+
+
 def enable(slot: int, config: TrackEventConfig | None) -> None:
     """Enable the categories of `config` for the slot."""
     _configs[slot] = config
