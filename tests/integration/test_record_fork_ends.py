@@ -118,4 +118,5 @@ print(pid)
     sql += f" join thread using (utid) join process using (upid) where pid = {run.stdout}"
     sql += " and dur > 100000000 order by depth"
     found = check_trace(oracle, run.trace).query(sql)
-    assert [name for (name,) in found] == ["outer", "inner", "time.sleep"]
+    # On CPython 3.11, the module's own call is there, too.
+    assert [name for (name,) in found][-3:] == ["outer", "inner", "time.sleep"]
