@@ -303,10 +303,7 @@ static bool read_stack(struct known_thread* k, uint64_t address, bool second) {
   static struct st_stack_frame frames[ST_STACK_MAX_DEPTH];
   int known = second && ST_CALLS_ARE_REPORTED ? k->first_known : k->depth;
   uint64_t stop = known < k->depth ? k->frames[known].address : 0;
-  /* No call begins during a pass, so one that ends from here on marks each call
-   * that is read now and is still open then. */
-  uint64_t marking = st_marking_done();
-  bool marked = !ST_CALLS_ARE_REPORTED && marking > k->marking;
+  bool marked = !ST_CALLS_ARE_REPORTED && st_marking_done() > k->marking;
   int depth = read_frames(k, address, stop, frames);
   if (depth > 0 && stop && frames[depth - 1].address == stop) {
     int rest = k->depth - known;
@@ -320,7 +317,10 @@ static bool read_stack(struct known_thread* k, uint64_t address, bool second) {
   }
   if (depth < 0)
     return false;
-  k->marking = marking;
+  /* No call begins during a pass, so one that ends after this moment marks each
+   * call of this stack that is still open then.  One that has ended during the
+   * reading need not: such a call may have begun after it. */
+  k->marking = st_marking_done();
   int same = count_same(frames, depth, k->frames, k->depth, marked);
   k->first_same = depth - same;
   if (!ST_CALLS_ARE_REPORTED && k->depth && same < k->same)
