@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -69,8 +70,11 @@ static void* wait_for_others(void* unused) {
 
 static void end_process(void) {
   pthread_t thread;
+  sigset_t all;
   if (!has_others())
     exit(0);
+  sigfillset(&all); /* Signals are for the program's threads.  This one ends. */
+  pthread_sigmask(SIG_SETMASK, &all, NULL);
   if (pthread_create(&thread, NULL, wait_for_others, NULL) == 0)
     pthread_detach(thread);
 }

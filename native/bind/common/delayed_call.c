@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "bind/common/thread_states.h"
 #include "bind/common/untraced_calls.h"
 #include "core/thread_join.h"
 
@@ -66,11 +67,7 @@ static void* run(void* Py_UNUSED(unused)) {
   bool due = wait_for_deadline();
   if (call.confined)
     set_cpus();
-  /* CPython 3.12 ends the process if an interpreter that has run out of
-   * threads gets one. */
-  PyThreadState* state = due && PyInterpreterState_ThreadHead(call.interpreter)
-                             ? PyThreadState_New(call.interpreter)
-                             : NULL;
+  PyThreadState* state = due ? st_new_thread_state(call.interpreter) : NULL;
   if (!state)
     return NULL;
   PyEval_RestoreThread(state);

@@ -19,6 +19,7 @@
 
 #include <errno.h>
 
+#include "bind/common/thread_states.h"
 #include "bind/common/untraced_calls.h"
 
 struct st_ipc_thread_object {
@@ -53,11 +54,7 @@ static bool call_python(struct st_ipc_thread_object* self) {
 
 static bool on_readable(void* arg) {
   struct st_ipc_thread_object* self = arg;
-  /* CPython 3.12 ends the process if an interpreter that has run out of
-   * threads gets one. */
-  if (!PyInterpreterState_ThreadHead(self->interpreter))
-    return false;
-  PyThreadState* state = PyThreadState_New(self->interpreter);
+  PyThreadState* state = st_new_thread_state(self->interpreter);
   if (!state)
     return false;
   PyEval_RestoreThread(state);
