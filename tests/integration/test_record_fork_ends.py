@@ -53,11 +53,11 @@ def test_connection_is_not_begun_while_the_interpreter_ends(tmp_path: Path, mode
     script.write_text("""
 import os, sys, time
 from stretto.client import postponed
-postponed.LONGEST_MS = 5
+postponed.LONGEST_MS = 50
 
 class Late:
     def __del__(self, sleep=time.sleep):
-        sleep(0.02)  # sleep: until the time-out has passed
+        sleep(0.1)  # sleep: until the time-out has passed
 
 def call():
     pass

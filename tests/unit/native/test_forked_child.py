@@ -86,6 +86,18 @@ print(done, sys.modules["stretto"] is stretto)
     assert run(text) == "['otherwise'] True\n"
 
 
+def test_delayed_call_is_cancelled_at_the_end_of_a_process_that_does_not_wait() -> None:
+    """The thread would call into an interpreter that ends."""
+    text = """
+_native.call_after(100, lambda: done.append("called"))
+_native.end_process(lambda: None, frozenset(), lambda: done.append("otherwise"))
+while len(os.listdir("/proc/self/task")) > 1:
+    os.sched_yield()
+print(done)
+"""
+    assert run(text) == "['otherwise']\n"
+
+
 def test_last_error_is_passed_only_if_there_is_one() -> None:
     text = """
 _native.call_with_last_error(done.append)
