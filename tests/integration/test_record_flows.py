@@ -113,7 +113,8 @@ def test_http_requests_are_joined_and_named_without_their_paths(
         assert found.count(("reply", "reply")) == count * len(servers)
     assert web_processes.SECRET.encode() not in run.trace
     assert loaded.query("select name from slice where name glob 'stretto.*'") == []
-    slices = "select name, count(*) from slice where dur > 0 and name glob 'GET*' group by name"
+    # A server may end right after its last reply: the slice of that request is open then.
+    slices = "select name, count(*) from slice where dur != 0 and name glob 'GET*' group by name"
     handled = Counter(ROUTES.get(server, "GET") for server in servers)
     calls = {f"GET 127.0.0.1:{port}": count for port in servers.values()}
     assert dict(loaded.query(slices)) == calls | {name: n * count for name, n in handled.items()}
