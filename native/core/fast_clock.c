@@ -92,18 +92,23 @@ bool st_fast_clock_available(void) {
   return available;
 }
 
-/* Reads the counter and the clock as a pair.  Returns false if each attempt was
- * interrupted between the two reads. */
+/* Reads the counter and the clock as a pair.  Between the two reads of the
+ * counter, the moment of the clock's is unknown, so a slow attempt (a cache miss,
+ * an interrupt) is repeated, and the fastest one is taken.  Returns false if that
+ * was slow too. */
 static bool read_pair(uint64_t* counter, uint64_t* ns) {
-  for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
+  uint64_t most = max_read_counts(), least = UINT64_MAX;
+  for (int attempt = 0; attempt < ATTEMPTS && least > most / 5; attempt++) {
     uint64_t before = st_counter();
-    *ns = st_boottime_ns();
+    uint64_t now = st_boottime_ns();
     uint64_t took = st_counter() - before;
+    if (took >= least)
+      continue;
+    least = took;
     *counter = before + took / 2;
-    if (took < max_read_counts())
-      return true;
+    *ns = now;
   }
-  return false;
+  return least < most;
 }
 
 /* Measures the counter's rate over the window.  Starts a new window when the
@@ -152,7 +157,7 @@ static uint64_t next_span(const struct st_clock_pair* p, uint64_t last,
 
 uint64_t st_fast_clock_sync(void) {
   struct st_clock_pair* p = &st_clock_pair;
-  uint64_t counter, ns, last_span = p->span;
+  uint64_t counter = 0, ns = 0, last_span = p->span;
   p->span = 0;
   if (!st_fast_clock_available())
     return st_boottime_ns();

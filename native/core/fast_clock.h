@@ -15,7 +15,7 @@
  * the last pair has foretold it to 25 ns; else 100 us.
  *
  * Error: a pair is accurate to about 10 ns (the counter is read before and
- * after the clock; a pair interrupted in between is read again). The rate is
+ * after the clock; a pair that took longer than 200 ns is read again). The rate is
  * accurate to well below 1 part in 10^5, which is 1 ns over 100 us.  So a
  * thread's time differs from the clock by about 20 ns, seldom more, and never
  * decreases.  The times of two threads agree within about 50 ns, less than the

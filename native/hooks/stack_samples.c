@@ -116,12 +116,25 @@ static int find_call(const struct st_shown_frame* f,
   return below >= first ? below : -1;
 }
 
+/* Closes the innermost frames, those from `index` on.  `certain`: they are not
+ * on the present stack.  So those that are in the sample may have ended until
+ * now, and the others until the sample was read. */
+static void close_from(struct st_shown_calls* s, uint32_t index,
+                       const struct st_stack_sample* from, bool certain) {
+  for (uint32_t i = index; certain && i < s->depth; i++) {
+    if (find_call(&s->frames[i], from->frames, 0, from->depth) >= 0)
+      s->now = st_hooks.api->now();
+  }
+  st_shown_cut(s, index);
+}
+
 /* Closes the shown frames that are not among the outermost `known` frames of the
  * stack.  Returns false, and changes nothing, if the stack contradicts the
  * events. */
 static bool close_missing(struct st_shown_calls* s,
                           const struct st_stack_frame* seen, int depth,
-                          int known, bool certain) {
+                          const struct st_stack_sample* from, bool certain) {
+  int known = from->known;
   int first = !ST_CALLS_ARE_REPORTED && known < depth ? depth - known : 0;
   uint32_t first_missing = s->depth;
   int below = depth;
@@ -137,7 +150,7 @@ static bool close_missing(struct st_shown_calls* s,
     if (at >= 0)
       below = at;
   }
-  st_shown_cut(s, first_missing);
+  close_from(s, first_missing, from, certain);
   return true;
 }
 
@@ -403,7 +416,7 @@ static void merge(struct st_shown_calls* s, const struct st_stack_sample* from,
     s->cpu = (struct st_cpu_time){from->time, from->cpu_ns};
   uint64_t last_event = s->last_event;
   /* While ENDs are written, the thread itself may run: then the sample is old. */
-  if (depth < 0 || !close_missing(s, seen, depth, from->known, certain) ||
+  if (depth < 0 || !close_missing(s, seen, depth, from, certain) ||
       s->last_event != last_event) {
     drop_sample(s, from);
     return;

@@ -5,7 +5,7 @@
 
 #include "check.h"
 
-enum { TOLERANCE_NS = 2000, READS = 300000, THREADS = 4 };
+enum { TOLERANCE_NS = 500, READS = 300000, THREADS = 4 };
 
 /* Compares one read of the fast clock with two reads of the kernel's clock,
  * before and after it, with a tolerance.  Preemption only widens the
