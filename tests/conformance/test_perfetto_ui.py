@@ -14,6 +14,7 @@ import pytest
 
 import stretto
 from stretto.cli.bridge import PORT
+from stretto.recorder.host.io_waits import missing_right
 from tests.support import reference_service
 from tests.support.commands import Command
 from tests.support.live_program import LiveProgram
@@ -103,6 +104,54 @@ def test_ui_shows_what_blocks_an_event_loop(ui: PerfettoUi, tmp_path: Path) -> N
         assert {"handle_order", "time.sleep"} <= set(names)
         # CPython 3.11 does not report calls of C functions.
         assert sys.version_info < (3, 12) or "select.epoll.poll" in names
+        assert ui.query(ERRORS) == []
+        assert view.interrupt() == 0
+
+
+ORDERS = """
+import os, time
+def work():
+    end = time.monotonic() + 0.3
+    while time.monotonic() < end:
+        pass
+def load(source):
+    return os.read(source, 100)
+source, sink = os.pipe()
+if not os.fork():
+    time.sleep(0.7)  # sleep: the wait to be seen
+    os.write(sink, b"order 17")
+    os._exit(0)
+work()
+load(source)
+os.wait()
+"""
+STATES = """
+select s.name, t.state from slice s
+join thread_track tt on tt.id = s.track_id join thread_state t using (utid)
+where s.name in ('work', 'load') and t.ts >= s.ts and t.ts < s.ts + s.dur
+group by 1, 2 having sum(t.dur) > 50000000
+"""
+IN_LOAD = """
+select s.name, p.name from slice s join slice p on p.ts <= s.ts and p.ts + p.dur >= s.ts + s.dur
+where s.category = 'linux.syscall_waits' and s.dur > 200000000 and p.name = 'load'
+"""
+
+
+def test_ui_shows_scheduling_and_system_calls_beside_slices(ui: PerfettoUi, tmp_path: Path) -> None:
+    if reason := missing_right():
+        pytest.skip(reason)
+    script, path = tmp_path / "orders.py", tmp_path / "orders.pftrace"
+    script.write_text(ORDERS)
+    assert record_program(path, "--sched", "--io-waits", str(script)).status == 0
+    with Command("view", "--offline", "--no-browser", "--port", "0", str(path)) as view:
+        names = ui.first_screen(view.line_with("#!/?url="))
+        ui.screenshot("ui-scheduling")
+        assert {"CPU 0 Scheduling", "work", "load", "read"} <= set(names)
+        states = ui.query(STATES)
+        assert ["work", "Running"] in states  # On a busy machine, it is also runnable for long.
+        assert ["load", "S"] in states
+        assert ["load", "Running"] not in states
+        assert ui.query(IN_LOAD) == [["read", "load"]]
         assert ui.query(ERRORS) == []
         assert view.interrupt() == 0
 
