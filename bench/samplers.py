@@ -3,11 +3,16 @@
     python bench/samplers.py [--json] [--pairs N] [--rounds N]
 
 target RATE      CPU time of the sampled program, relative to the bare one. The same process does
-                 the same work in pairs, once while the sampler runs and once while it is stopped,
-                 in random order. The figure is the upper bound of the mean at 95 %. The program has
-                 a CPU of its own, if there are two: else it pays for the changes between both.
+                 the same work in turns of 25 ms, while the sampler runs and while it is stopped. A
+                 turn is compared with the bare ones before and after it, because the speed of the
+                 machine changes. A pair is the median of 12 turns: the host of a virtual machine
+                 takes time from some, which counts as their CPU time. The figure is the upper bound
+                 of the mean of all pairs at 95 %. The program has a CPU of its own, if there are
+                 two: else it pays for the changes between both.
+target bare RATE the same for turns without a sampler: the error of the method
 target PEER      the same for a peer at 1 kHz, in pairs of whole runs, with and without it
-own RATE         CPU time of `stretto attach` per CPU second of the program, in per cent; py-spy's
+own RATE         CPU time of `stretto attach` per CPU second of the program, in per cent, while it
+                 runs for 3 s; py-spy's
 ... timer RATE   both for a process that only wakes at this rate: the part of a sampler's cost that
                  is the machine's, and that no sampler with a timer can avoid. On a busy machine it
                  wakes less often; its own CPU time is that of a wake-up, multiplied by the rate
@@ -20,7 +25,8 @@ bytes VERB       bytes of the trace per sample
 shares           the largest deviation of a known share of CPU time, in standard errors
 impossible       stacks that mix two chains of calls, and dropped ones, in per cent of the samples
 
-Where a row has no peer, `peer` is the figure to stay below; in the rows of the timer it is ours.
+Where a row has no peer, `peer` is the figure to stay below; in the rows of the timer and
+of bare turns it is ours.
 Peers that aren't installed are named on standard error. CPU times are used throughout, so a busy
 machine disturbs less. With all peers it takes about ten minutes on an idle machine.
 """
@@ -58,7 +64,11 @@ STRETTO = [sys.executable, "-m", "stretto"]
 FUNCTIONS = ("half", "third", "fifth")
 BLOCK_S = 0.25
 """CPU time of the work between two measurements."""
-TICK_S = 1 / os.sysconf("SC_CLK_TCK")
+TURN_S = 0.025
+"""CPU time of the work with a sampler, and without it, in turns."""
+TURNS = 12
+"""The number of turns whose median is a pair."""
+BOUND = "x CPU, 95 % bound"
 LIMITS = {"1000hz": 1.01, "10000hz": 1.02}
 SECONDS = 3.0
 PARTS = {
@@ -188,43 +198,63 @@ def bound(ratios: list[float]) -> float:
     return mean(ratios) + 1.7 * stdev(ratios) / math.sqrt(len(ratios))
 
 
+def turns(program: Target, beside: dict[str, Beside], blocks: int) -> dict[str, float]:
+    """Return the relative CPU time of the program beside each process: a pair of each."""
+    ratios: dict[str, list[float]] = {name: [] for name in [*beside, "bare "]}
+    before = program.work(blocks)
+    for _ in range(TURNS):
+        for name in random.sample([*ratios], len(ratios)):
+            each = beside.get(name)
+            if each:
+                each.run(True)
+            taken = program.work(blocks)
+            if each:
+                each.run(False)
+            after = program.work(blocks)
+            ratios[name].append(2 * taken / (before + after))
+            before = after
+    return {name: median(found) for name, found in ratios.items()}
+
+
+def own_percent(program: Target, beside: Beside, blocks: int) -> float:
+    """Return the CPU time of a process per CPU second of the program, in per cent."""
+    beside.run(True)
+    program.work(blocks // 4)
+    before = cpu_s(beside.pid)
+    taken = program.work(blocks)
+    used = cpu_s(beside.pid) - before
+    beside.run(False)
+    return 100 * used / taken
+
+
+def timer_percent(program: Target, timer: Beside, hertz: int, blocks: int) -> float:
+    """Return the CPU time of `hertz` wake-ups of a process, in per cent of a second."""
+    before, slept = cpu_s(timer.pid), wakes(timer.pid)
+    own_percent(program, timer, blocks)
+    return 100 * hertz * (cpu_s(timer.pid) - before) / max(1, wakes(timer.pid) - slept)
+
+
 def pairs(rate: str, count: int, folder: Path) -> Iterator[Row]:
     """Measure the cost for the program, and the sampler's own, at one rate."""
     hertz = int(rate.removesuffix("hz"))
     with target() as program:
         blocks = blocks_of(program)
-        beside: dict[str, Beside] = {
-            "": Attached(program.pid, rate, folder / rate),
-            "timer ": Timer(rate, folder),
-        }
-        ratios: dict[str, list[float]] = {name: [] for name in beside}
-        own: dict[str, list[float]] = {name: [] for name in beside}
-        program.work(blocks)  # The names of the functions are read.
-        for each in beside.values():
-            each.run(False)
-        for _ in range(count):
-            taken = {}
-            for name in random.sample([*beside, "bare"], 3):
-                if name == "bare":
-                    taken[name] = program.work(blocks)
-                else:
-                    each = beside[name]
-                    each.run(True)
-                    before, slept = cpu_s(each.pid), wakes(each.pid)
-                    taken[name] = program.work(blocks)
-                    used, slept = cpu_s(each.pid) - before, wakes(each.pid) - slept
-                    own[name].append(used / taken[name] if name == "" else hertz * used / slept)
-                    each.run(False)
-            for name in beside:
-                ratios[name].append(taken[name] / taken["bare"])
+        sampler, timer = Attached(program.pid, rate, folder / rate), Timer(rate, folder)
+        beside: dict[str, Beside] = {"": sampler, "timer ": timer}
+        timer.run(False)
+        seconds = round(SECONDS / BLOCK_S) * blocks
+        own = {"": own_percent(program, sampler, seconds)}
+        own["timer "] = timer_percent(program, timer, hertz, seconds)
+        blocks = max(1, round(blocks * TURN_S / BLOCK_S))
+        found = [turns(program, beside, blocks) for _ in range(count)]
         for each in beside.values():
             each.end()
     own_of_peer = py_spy_own(rate) if rate == "1000hz" else 0
-    for name in beside:
-        limit = LIMITS[rate] if name == "" else bound(ratios[""])
-        peer = own_of_peer if name == "" else 100 * median(own[""])
-        yield Row(f"target {name}{rate}", bound(ratios[name]), limit, "x CPU, 95 % bound")
-        yield Row(f"own {name}{rate}", 100 * median(own[name]), peer, "% of a core")
+    bounds = {name: bound([pair[name] for pair in found]) for name in found[0]}
+    for name, ratio in bounds.items():
+        yield Row(f"target {name}{rate}", ratio, bounds[""] if name else LIMITS[rate], BOUND)
+    for name, percent in own.items():
+        yield Row(f"own {name}{rate}", percent, own[""] if name else own_of_peer, "% of a core")
 
 
 def part_of(stack: str) -> str:
@@ -337,7 +367,7 @@ def peers(rounds: int, folder: Path) -> Iterator[Row]:
                 del found[name]
     for name, ratios in found.items():
         if ratios:
-            yield Row(f"target {name}", 1, bound(ratios), "x CPU, 95 % bound")
+            yield Row(f"target {name}", 1, bound(ratios), BOUND)
 
 
 def packets_of(path: Path) -> Iterator[TracePacket]:

@@ -7,8 +7,11 @@ import pytest
 from tests.support.bench_rows import bench_rows
 
 pytestmark = [pytest.mark.thorough, pytest.mark.once]
-RATES = "1000hz", "timer 1000hz", "10000hz", "timer 10000hz"
-ROWS = [f"{row} {rate}" for rate in RATES for row in ("target", "own")]
+ROWS = [
+    f"{row} {rate}"
+    for rate in ("1000hz", "10000hz")
+    for row in ("target", "target timer", "target bare", "own", "own timer")
+]
 ROWS += ["own idle", "shares", "bytes attach", "bytes record", "impossible"]
 
 
