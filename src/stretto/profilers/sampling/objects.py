@@ -47,6 +47,7 @@ class ObjectReader:
     def __init__(self, pid: int, layout: Layout) -> None:
         self._pid = pid
         self._layout = layout
+        self._code_type = -1  # The address of the type of code objects; -1: not known yet.
 
     def bytes_at(self, address: int, size: int) -> bytes:
         """Return memory of the process.
@@ -214,12 +215,26 @@ class ObjectReader:
         return self.bytes_at(code + self._layout["code_filename"], 32)
 
     def code_name(self, code: int) -> CodeName:
-        """Return the name of a code object; parts that can't be read are `?`."""
-        return CodeName(
+        """Return the name of a code object; parts that can't be read are `?`.
+
+        The code of a module is freed after its import, and its memory may be another object's. So
+        the type is looked at last.
+        """
+        name = CodeName(
             self._text_of(code + self._layout["code_qualname"]),
             self._text_of(code + self._layout["code_filename"]),
             self.first_line(code),
         )
+        return name if self._is_code(code) else CodeName("?", "?")
+
+    def _is_code(self, address: int) -> bool:
+        try:
+            kind = self.word(address + _TYPE)
+            if kind != self._code_type and self._name_of_type(kind) == "code":
+                self._code_type = kind
+        except (OSError, ValueError):  # A pointer that is no address is a ValueError.
+            return False
+        return kind == self._code_type
 
     def first_line(self, code: int) -> int:
         """Return the first line of a code object; 0 if it can't be read."""

@@ -39,6 +39,13 @@ def test_name_of_unreadable_code_is_a_question_mark(reader: ObjectReader) -> Non
     assert reader.code_name(4096).function == "?"
 
 
+def test_object_that_is_no_code_has_no_name(reader: ObjectReader) -> None:
+    other = ("text",) * 40  # Wherever a code object has a text, this has one, too.
+    assert reader.code_name(id(other)) == ("?", "?", 0)
+    ones = b"\xff" * 1000
+    assert reader.code_name(id(ones) + 64) == ("?", "?", 0)
+
+
 def test_object_that_is_no_string_is_refused(reader: ObjectReader) -> None:
     zeros = bytes(100)
     with pytest.raises(ValueError, match="no string"):
