@@ -18,9 +18,8 @@ if TYPE_CHECKING:
 def count_unknown_fields(message: Message) -> int:
     """Return the number of unknown fields of a message and its nested messages."""
     count = sum(1 for _ in Decoder(message.unknown_fields)) if message.unknown_fields else 0
-    fields = message.LAYOUT.by_key
     for name, value in vars(message).items():
-        for inner in _messages(fields[name], value):
+        for inner in _messages(message.LAYOUT.made[name], value):
             count += count_unknown_fields(inner)
     return count
 

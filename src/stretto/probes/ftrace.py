@@ -45,11 +45,9 @@ MAX_BATCHES = 8
 LARGE_MACHINE_KB = 7 << 20
 BUFFER_KB = {True: 8192, False: 2048}
 """The buffer of each CPU, by whether the machine has LARGE_MACHINE_KB of memory or more."""
-TIMESTAMP, STATS = (
-    TracePacket.LAYOUT.by_name[name].number for name in ("timestamp", "ftrace_stats")
-)
+TIMESTAMP, STATS = (TracePacket.LAYOUT.field(name).number for name in ("timestamp", "ftrace_stats"))
 PHASE, PARSE_ERRORS = (
-    FtraceStats.LAYOUT.by_name[name].number for name in ("phase", "ftrace_parse_errors")
+    FtraceStats.LAYOUT.field(name).number for name in ("phase", "ftrace_parse_errors")
 )
 END_OF_TRACE = varint_field(PHASE, FtraceStats.END_OF_TRACE)
 HIDDEN_NAMES = "symbolize_ksyms: the kernel hides its symbols (kptr_restrict)"

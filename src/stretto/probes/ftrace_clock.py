@@ -24,7 +24,6 @@ CLOCKS = {
     RAW: FtraceClock.FTRACE_CLOCK_MONO_RAW,
 }
 """The values of clocks in a bundle; that of `boot` is absent."""
-_NUMBERS = FtraceEventBundle.LAYOUT.by_name
 
 
 def choose(instance: Instance, *, raw: bool) -> None:
@@ -67,6 +66,7 @@ class ClockReader:
         boot = self._now_ns()
         now = round(self._instance.cpu_stats(0).get("now ts", 0.0) * 1e6) * 1000
         values = {"ftrace_clock": self._clock, "ftrace_timestamp": now, "boot_timestamp": boot}
+        layout = FtraceEventBundle.LAYOUT
         return b"".join(
-            varint_field(_NUMBERS[name].number, value) for name, value in values.items()
+            varint_field(layout.field(name).number, value) for name, value in values.items()
         )

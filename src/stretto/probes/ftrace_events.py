@@ -161,7 +161,7 @@ class EventTable:
     def add(self, format_: Format) -> bool:
         """Add an event; return False if it is generic, and generic events are not written."""
         group, name = format_.name.split("/")
-        known = FtraceEvent.LAYOUT.by_name.get(name)
+        known = FtraceEvent.LAYOUT.find(name)
         if self._compact and (row := _compact_row(format_)):
             self.rows.append(row)
         elif known is not None and known.codec.is_message and group not in DYNAMIC_GROUPS:
@@ -182,7 +182,7 @@ class EventTable:
 
     def add_constant(self, format_: Format, name: str, message: bytes) -> None:
         """Add an event that is written as a message of FtraceEvent which is always the same."""
-        number = FtraceEvent.LAYOUT.by_name[name].number
+        number = FtraceEvent.LAYOUT.field(name).number
         self.rows.append((format_.id, number, PLAIN, (), None, message))
 
     def _generic_row(self, format_: Format) -> Row:
@@ -202,7 +202,7 @@ class EventTable:
 
 def _legacy_row(format_: Format) -> Row:
     """Return the row of a generic event that is written as GenericFtraceEvent."""
-    number = FtraceEvent.LAYOUT.by_name["generic"].number
+    number = FtraceEvent.LAYOUT.field("generic").number
     fields = []
     for f in format_.fields:
         value = _LEGACY_VALUES.get(_GENERIC_TYPES.get(f.kind, 0)) if f.kind is not None else None

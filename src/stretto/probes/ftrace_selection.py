@@ -65,7 +65,7 @@ def _implied(options: FtraceConfig) -> Iterator[str]:
 def _of_category(instance: Folder, category: str) -> Iterator[str]:
     for pattern in CATEGORIES.get(category, ()):
         for name in _found(instance, pattern):
-            if not pattern.endswith("*") or name.split("/")[1] in FtraceEvent.LAYOUT.by_name:
+            if not pattern.endswith("*") or FtraceEvent.LAYOUT.find(name.split("/")[1]):
                 yield name
 
 
@@ -99,7 +99,7 @@ def _found(instance: Folder, pattern: str) -> list[str]:
         return [PRINT] if name == "*" else [pattern] if pattern in FUNCTION_CALLS else []
     if name == "*" and slash:
         return [f"{group}/{event}" for event in instance.names(f"events/{group}")]
-    if slash or name in FtraceEvent.LAYOUT.by_name:
+    if slash or FtraceEvent.LAYOUT.find(name):
         groups = [group] if slash else instance.names("events")
         paths = [f"{each}/{name}" for each in groups]
         return [path for path in paths if instance.has(f"events/{path}/format")]

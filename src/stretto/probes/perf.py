@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from stretto.probes.poll import Poll
 
 CLEARED, NEEDED = 1, 2  # SEQ_INCREMENTAL_STATE_CLEARED, SEQ_NEEDS_INCREMENTAL_STATE
-INTERNED_DATA = TracePacket.LAYOUT.by_name["interned_data"].number
+INTERNED_DATA = TracePacket.LAYOUT.field("interned_data").number
 MEMORY_PERIOD_MS = 1000
 MAX_READS = 64
 """How often a flush reads the rings, at most."""

@@ -23,7 +23,7 @@ KERNEL_SPACE = 0
 MAX_FRAMES = 1 << 17
 """With more frames or stacks, all start anew."""
 FRAMES, MAPPINGS, STACKS, FUNCTIONS, PATHS, BUILD_IDS = (
-    InternedData.LAYOUT.by_name[name].number
+    InternedData.LAYOUT.field(name).number
     for name in (
         "frames",
         "mappings",
@@ -34,11 +34,10 @@ FRAMES, MAPPINGS, STACKS, FUNCTIONS, PATHS, BUILD_IDS = (
     )
 )
 FRAME_IID, FRAME_FUNCTION, FRAME_MAPPING, FRAME_REL_PC = (
-    Frame.LAYOUT.by_name[name].number
-    for name in ("iid", "function_name_id", "mapping_id", "rel_pc")
+    Frame.LAYOUT.field(name).number for name in ("iid", "function_name_id", "mapping_id", "rel_pc")
 )
-STRING_IID, STRING = (InternedString.LAYOUT.by_name[name].number for name in ("iid", "str"))
-STACK_IID, STACK_FRAMES = (Callstack.LAYOUT.by_name[name].number for name in ("iid", "frame_ids"))
+STRING_IID, STRING = (InternedString.LAYOUT.field(name).number for name in ("iid", "str"))
+STACK_IID, STACK_FRAMES = (Callstack.LAYOUT.field(name).number for name in ("iid", "frame_ids"))
 
 
 class Frames:

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 MIN_POLL_MS = 100
 TIMESTAMP, TREE, STATS, CLEARED = (
-    TracePacket.LAYOUT.by_name[name].number
+    TracePacket.LAYOUT.field(name).number
     for name in ("timestamp", "process_tree", "process_stats", "incremental_state_cleared")
 )
 END_TIMESTAMP = {
-    TREE: ProcessTree.LAYOUT.by_name["collection_end_timestamp"].number,
-    STATS: Stats.LAYOUT.by_name["collection_end_timestamp"].number,
+    TREE: ProcessTree.LAYOUT.field("collection_end_timestamp").number,
+    STATS: Stats.LAYOUT.field("collection_end_timestamp").number,
 }
 
 

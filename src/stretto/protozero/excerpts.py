@@ -25,7 +25,7 @@ def _parts(value: Any) -> Iterable[tuple[str, Any]] | None:
 
 def _fields(message: Message) -> Iterable[tuple[str, Any]]:
     for name, value in message.set_fields().items():
-        field = message.LAYOUT.by_key[name]
+        field = message.LAYOUT.made[name]
         yield field.proto_name, SENSITIVE if field.redact else _named(field, value)
 
 

@@ -11,8 +11,7 @@ from stretto.protozero.wire import DELIMITED, read_field, read_value, tag, varin
 
 TYPE_CHECKING = False  # Importing `typing` takes longer than importing this module.
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any, Self
+    from typing import Any
 
     from stretto.protozero.codec import Codec
     from stretto.protozero.wire import RawField
@@ -20,9 +19,6 @@ if TYPE_CHECKING:
 
 class Field:
     """A singular field.
-
-    A config has a hundred fields, and a program uses ten of them. So a field that is made by
-    `later` has only its name and number until another attribute is read.
 
     Attributes:
         name: attribute name: the name in the schema, followed by `_` if Python reserves it. For an
@@ -39,10 +35,9 @@ class Field:
     """
 
     __slots__ = (
-        "_json_name", "_later", "codec", "default", "implicit", "name", "number", "oneof", "path",
+        "_json_name", "codec", "default", "implicit", "name", "number", "oneof", "path",
         "proto_name", "redact", "rivals", "tag",
     )  # fmt: skip
-    _later: tuple[str, Callable[[str], Codec], str]
     repeated = False
     plain = True
     """Whether the codec alone encodes its values."""
@@ -59,26 +54,6 @@ class Field:
         self.oneof = ""
         self.redact = False
         self.rivals: frozenset[str] = frozenset()
-
-    @classmethod
-    def later(
-        cls, message: str, name: str, number: int, codec_of: Callable[[str], Codec], kind: str
-    ) -> Self:
-        """Return a field without options; `codec_of(kind)` is called when its codec is needed."""
-        field = cls.__new__(cls)
-        field.name = name
-        field.number = number
-        field.oneof = ""
-        field._later = message, codec_of, kind  # noqa: SLF001  # a method of its class
-        return field
-
-    def __getattr__(self, name: str) -> Any:
-        # Python calls this only for attributes that aren't set.
-        if name == "_later" or not hasattr(type(self), name):
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        message, codec_of, kind = self._later
-        type(self).__init__(self, message, self.name, self.number, codec_of(kind))
-        return getattr(self, name)
 
     @property
     def json_name(self) -> str:

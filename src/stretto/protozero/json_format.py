@@ -99,7 +99,7 @@ def to_value(message: Message, *, proto_names: bool = False) -> dict[str, Any]:
     """Convert a message to a dict for `json.dumps`; the arguments are those of `format_json`."""
     values = {}
     for name, value in message.set_fields().items():
-        field = message.LAYOUT.by_key[name]
+        field = message.LAYOUT.made[name]
         shown = field.proto_name if proto_names else field.json_name
         values[shown] = _field_value(field, value, proto_names)
     return values

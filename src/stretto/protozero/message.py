@@ -65,7 +65,7 @@ class Message:
 
     __slots__ = ("__dict__", "unknown_fields")
 
-    LAYOUT: ClassVar[Layout] = Layout("Message", [])
+    LAYOUT: ClassVar[Layout] = Layout("Message")
     Writer: ClassVar[type[MessageWriter]]
     Decoder: ClassVar[type[TypedDecoder]]
     unknown_fields: bytes
@@ -83,7 +83,7 @@ class Message:
             field.store(vars(self), field.check(value))
 
     def __setattr__(self, name: str, value: Any) -> None:
-        field = self.LAYOUT.by_name.get(name)
+        field = self.LAYOUT.made.get(name) or self.LAYOUT.find(name)
         if field is not None:
             self._assign(field, value)
         elif name == "unknown_fields":
@@ -93,7 +93,7 @@ class Message:
 
     def __getattr__(self, name: str) -> Any:
         # Python calls this only for names that are not in __dict__: unset fields.
-        field = self.LAYOUT.by_name.get(name)
+        field = self.LAYOUT.made.get(name) or self.LAYOUT.find(name)
         if field is None:
             raise AttributeError(f"{self.LAYOUT.name} has no field {name!r}")
         return self._unset(field)
@@ -144,7 +144,7 @@ class Message:
         out = bytearray()
         values = vars(self)
         for name in self.LAYOUT.in_order(values):
-            self.LAYOUT.by_key[name].write(out, values[name])
+            self.LAYOUT.made[name].write(out, values[name])
         out += self.unknown_fields
         return bytes(out)
 
@@ -180,7 +180,7 @@ class Message:
             data = bytes(memoryview(data))  # memoryview() rejects an int, unlike bytes().
         pos, end = start, len(data) if end is None else min(end, len(data))
         layout, values = self.LAYOUT, vars(self)
-        fields, plan = layout.by_number, layout.read_plan
+        plan = layout.read_plan
         unknown = bytearray()
         while pos < end:
             begin = pos = merge_known_fields(values, plan, data, pos, end, depth)
@@ -188,7 +188,7 @@ class Message:
                 break
             raw = read_field(data, pos, end)
             pos = raw[3]
-            field = fields.get(raw[0])
+            field = layout.numbered(raw[0])
             if field is None or not field.read(values, data, raw, depth):
                 unknown += data[begin:pos]
             else:
@@ -199,7 +199,7 @@ class Message:
     def merge(self, other: Self) -> None:
         """Merge another message of the same class, as `merge_encoded` does."""
         for name, value in vars(other).items():
-            self.LAYOUT.by_key[name].merge(vars(self), value)
+            self.LAYOUT.made[name].merge(vars(self), value)
         self.unknown_fields += other.unknown_fields
 
     def copy(self) -> Self:
@@ -210,7 +210,7 @@ class Message:
 
     def set_fields(self) -> dict[str, Any]:
         """Return the values of set fields by name, in the order of their declaration."""
-        values, fields = vars(self), self.LAYOUT.by_key
+        values, fields = vars(self), self.LAYOUT.made
         names = self.LAYOUT.in_order(values)
         return {name: values[name] for name in names if fields[name].is_set(values)}
 
@@ -225,7 +225,7 @@ class Message:
     def __repr__(self) -> str:
         from stretto.base.excerpts import SENSITIVE  # Most programs show no message.
 
-        fields = self.LAYOUT.by_key
+        fields = self.LAYOUT.made
         parts = [
             f"{name}={SENSITIVE if fields[name].redact else repr(value)}"
             for name, value in self.set_fields().items()

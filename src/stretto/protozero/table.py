@@ -64,7 +64,7 @@ class Table:
         self._enums = enums
         self._public = public
         self._types: dict[str, type] = {}
-        self._inner: dict[str, list[str]] = {}
+        self._paths = ""
         self._extensions: dict[str, Extension[Any, Any]] = {}
         for path, line in (extensions or {}).items():
             self._extensions[path] = self._extension(line)
@@ -111,8 +111,7 @@ class Table:
         return made
 
     def _make_message(self, path: str) -> type[Message]:
-        fields = [self._field(path, line) for line in self._messages[path].splitlines()]
-        layout = Layout(path, fields)
+        layout = Layout(path, self._messages[path], lambda line: self._field(path, line))
         namespace: dict[str, Any] = {
             "__slots__": (),
             "__module__": self._module,
@@ -146,11 +145,12 @@ class Table:
 
     def _nested(self, path: str) -> list[str]:
         """Return the paths of the types and extensions in a message."""
-        if not self._inner:
-            for names in (self._enums, self._messages, self._extensions):
-                for name in [name for name in names if "." in name]:
-                    self._inner.setdefault(name.rpartition(".")[0], []).append(name)
-        return self._inner.get(path, [])
+        if not self._paths:
+            self._paths = "\n".join(("", *self._enums, *self._messages, *self._extensions, ""))
+        # A search in one text takes much less time than a look at each path.
+        _, *rest = self._paths.split(f"\n{path}.")
+        names = (text.partition("\n")[0] for text in rest)
+        return [f"{path}.{name}" for name in names if "." not in name]
 
     def _extension(self, line: str) -> Extension[Any, Any]:
         # This import loads `typing`, which modules without extensions don't need.
@@ -177,11 +177,6 @@ class Table:
     def _field(self, message: str, line: str) -> Field:
         name, number, kind, *flags = line.split(" ")
         field: Field
-        if not kind.startswith("map:"):
-            if not flags:
-                return Field.later(message, name, int(number), self._codec_of, kind)
-            if flags == ["repeated"]:
-                return RepeatedField.later(message, name, int(number), self._codec_of, kind)
         kind, _, target = kind.partition(":")
         if kind == "map":
             key, _, value = target.partition(",")
@@ -192,21 +187,20 @@ class Table:
             field = RepeatedField(message, name, int(number), codec, "packed" in flags)
         else:
             field = Field(message, name, int(number), self._codec(kind, target))
-        field.implicit = "implicit" in flags
-        field.redact = "redact" in flags
-        self._set_options(field, target, dict(flag.split("=", 1) for flag in flags if "=" in flag))
+        if flags:
+            field.implicit = "implicit" in flags
+            field.redact = "redact" in flags
+            options = dict(flag.split("=", 1) for flag in flags if "=" in flag)
+            self._set_options(field, target, options)
         return field
 
     def _set_options(self, field: Field, target: str, options: dict[str, str]) -> None:
         field.oneof = options.get("oneof", "")
         field.proto_name = options.get("proto", field.name)
-        field.json_name = _unescaped(options.get("json", ""))
+        if "json" in options:
+            field.json_name = _unescaped(options["json"])
         if "default" in options:
             field.default = self._default(field.codec.kind, target, options["default"])
-
-    def _codec_of(self, kind: str) -> Codec:
-        name, _, target = kind.partition(":")
-        return self._codec(name, target)
 
     def _codec(self, kind: str, target: str) -> Codec:
         if kind == "message":

@@ -51,9 +51,8 @@ def format_text(message: Message, indent: int = 0) -> str:
 
 
 def _lines(message: Message, indent: str) -> Iterator[str]:
-    fields = message.LAYOUT.by_key
     for name, value in message.set_fields().items():
-        yield from _field_lines(fields[name], value, indent)
+        yield from _field_lines(message.LAYOUT.made[name], value, indent)
     for raw in Decoder(message.unknown_fields):
         shown = escape(bytes(raw.data), text=False) if raw.wire_type == DELIMITED else raw.value
         yield f"{indent}# {raw.number}: {shown}"

@@ -120,14 +120,26 @@ def test_concurrent_first_use_creates_one_class() -> None:
         sys.setswitchinterval(interval)
 
 
-def test_a_field_is_complete_when_another_attribute_than_its_name_is_read(sample: Any) -> None:
-    field = sample.Everything.Inner.LAYOUT.by_name["children"]
-    with pytest.raises(AttributeError):
-        object.__getattribute__(field, "codec")
-    assert (field.packed, field.path) == (False, "Everything.Inner.children")
-    assert object.__getattribute__(field, "codec").is_message
-    with pytest.raises(AttributeError, match="'RepeatedField' object has no attribute 'nothing'"):
-        field.nothing  # noqa: B018
+def test_a_field_is_made_when_it_is_first_used() -> None:
+    table = Table(__name__, {"Mine": "first 11 int32\nlist 1 string repeated\nlast 111 bool"}, {})
+    layout = table.find("Mine").LAYOUT
+    assert layout.names == ["first", "list", "last"]
+    assert not layout.made
+    found = layout.numbered(1)
+    assert (found.path, found.repeated) == ("Mine.list", True)
+    assert layout.find("list") is found
+    assert list(layout.made) == ["list"]
+    assert layout.find("las") is layout.find("last 111") is None
+    assert layout.numbered(2) is layout.numbered(0) is None
+    assert layout.numbered(111) is layout.find("last")
+    assert list(layout.by_name) == layout.names
+    assert list(layout.by_number) == [11, 1, 111]
+
+
+def test_fields_are_encoded_in_the_order_of_their_declaration() -> None:
+    table = Table(__name__, {"Mine": "first 11 int32\nlast 1 int32"}, {})
+    mine = table.find("Mine")(last=1, first=2)
+    assert mine.encode() == b"\x58\x02\x08\x01"
 
 
 def test_fields_that_have_been_decoded_are_decoded_natively(sample: Any) -> None:
