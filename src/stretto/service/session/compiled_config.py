@@ -8,8 +8,8 @@ if TYPE_CHECKING:
 
     from stretto import _native
     from stretto.protos.config import TraceConfig
+    from stretto.service.session.configured_triggers import ConfiguredTrigger
     from stretto.service.session.requested_data_sources import RequestedDataSources
-    from stretto.service.session.triggers import ConfiguredTrigger
 
 
 class CompiledConfig:

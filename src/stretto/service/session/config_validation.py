@@ -17,7 +17,6 @@ from stretto.service.session.triggers import (
     NO_MODE,
     START_TRACING,
     STOP_TRACING,
-    compile_triggers,
 )
 
 TYPE_CHECKING = False
@@ -26,8 +25,8 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from stretto.protos.config import DataSourceConfig, TraceConfig
+    from stretto.service.session.configured_triggers import ConfiguredTrigger
     from stretto.service.session.guarded_starts import GuardedStarts
-    from stretto.service.session.triggers import ConfiguredTrigger
 
     class ExistingSession(Protocol):
         """The members of an existing session that the checks use."""
@@ -95,6 +94,8 @@ def _check_triggers(config: TraceConfig) -> dict[str, ConfiguredTrigger]:
     triggers = config.trigger_config
     if triggers is None:
         return {}
+    from stretto.service.session.configured_triggers import compile_triggers
+
     compiled = compile_triggers(triggers)
     _check_trigger_mode(config, triggers)
     return compiled

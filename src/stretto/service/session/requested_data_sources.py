@@ -7,8 +7,6 @@ compiled expressions.
 
 from __future__ import annotations
 
-from stretto.service.session.name_filter import NameFilter, RegexCompiler
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
@@ -16,9 +14,9 @@ if TYPE_CHECKING:
 
     from stretto.protos.config import DataSourceConfig, TraceConfig
     from stretto.service.session.data_source import RegisteredDataSource
+    from stretto.service.session.name_filter import NameFilter, RegexCompiler
     from stretto.service.session.session_producer import SessionProducer
 
-_ALL_PRODUCERS: Final = NameFilter((), ())
 _HOST: Final = "host"
 """Selects the machine of the service in a `machine_name_filter`, whatever its name."""
 
@@ -28,7 +26,7 @@ class RequestedDataSource:
 
     Attributes:
         config: The entry in the session's config.
-        producers: Filter for the names of producers.
+        producers: Filter for the names of producers; None accepts all names.
     """
 
     __slots__ = ("_all_machines", "_machines", "_made", "config", "producers")
@@ -37,7 +35,7 @@ class RequestedDataSource:
         self, config: DataSourceConfig, machines: Sequence[str], *, all_machines: bool
     ) -> None:
         self.config = config
-        self.producers = _ALL_PRODUCERS
+        self.producers: NameFilter | None = None
         self._machines = frozenset(machines)
         self._all_machines = all_machines
         self._made: tuple[Hashable, DataSourceConfig] | None = None
@@ -61,7 +59,9 @@ class RequestedDataSource:
     def matches(self, source: RegisteredDataSource) -> bool:
         """Whether a data source with this entry's name matches the rest of the entry."""
         producer = source.producer
-        return self._machine_matches(producer) and self.producers.matches(producer.name)
+        if not self._machine_matches(producer):
+            return False
+        return self.producers is None or self.producers.matches(producer.name)
 
     def _machine_matches(self, producer: SessionProducer) -> bool:
         if not self._machines:
@@ -83,7 +83,7 @@ class RequestedDataSources:
     def __init__(self, config: TraceConfig) -> None:
         self.entries: list[RequestedDataSource] = []
         self._by_name: dict[str, list[RequestedDataSource]] = {}
-        compiler = RegexCompiler()
+        compiler: RegexCompiler | None = None
         all_machines = config.trace_all_machines
         for index, entry in enumerate(config.data_sources):
             # Read only the fields that are set: a config may have 60,000 small entries.
@@ -94,6 +94,7 @@ class RequestedDataSources:
             machines = fields.get("machine_name_filter", ())
             requested = RequestedDataSource(source, machines, all_machines=all_machines)
             if "producer_name_filter" in fields or "producer_name_regex_filter" in fields:
+                compiler = compiler or _make_compiler()
                 requested.producers = _make_filter(entry, index, compiler)
             self.entries.append(requested)
             self._by_name.setdefault(requested.config.name, []).append(requested)
@@ -115,7 +116,15 @@ class RequestedDataSources:
         return changed
 
 
+def _make_compiler() -> RegexCompiler:
+    from stretto.service.session.name_filter import RegexCompiler  # Few configs have a filter.
+
+    return RegexCompiler()
+
+
 def _make_filter(entry: TraceConfig.DataSource, index: int, compiler: RegexCompiler) -> NameFilter:
+    from stretto.service.session.name_filter import NameFilter
+
     field = f"data_sources[{index}].producer_name_regex_filter"
     regexes = [compiler.compile(each, field) for each in entry.producer_name_regex_filter]
     return NameFilter(entry.producer_name_filter, regexes)

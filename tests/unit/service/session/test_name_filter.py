@@ -7,13 +7,13 @@ import pytest
 from stretto.base.errors import ConfigError
 from stretto.protos.config import TraceConfig
 from stretto.service.session.config_validation import check_config
+from stretto.service.session.configured_triggers import compile_triggers
 from stretto.service.session.name_filter import (
     MAX_KNOWN_NAMES,
     MAX_TOTAL_SIZE,
     NameFilter,
     RegexCompiler,
 )
-from stretto.service.session.triggers import compile_triggers
 from tests.support.service_setup import make_config
 
 BAD = ["a{99999999999}", "(" * 4000 + ")" * 4000, "(", "(?=a)", r"(a)\1"]
