@@ -70,13 +70,29 @@ BUNDLES = {
     """,
 }
 """The roots of each bundle."""
-INTERNAL = tuple(
-    f"stretto.{package}."
-    for package in ("backends", "base", "ipc", "ports", "profilers", "recorder", "service")
+INTERNAL = (
+    "stretto._wiring",
+    "stretto._package_finder",
+    *(
+        f"stretto.{package}."
+        for package in (
+            "backends", "base", "client", "ipc", "ports", "profilers", "protozero", "recorder",
+            "service",
+        )
+    ),
+)  # fmt: skip
+"""Modules and packages of which programs use no names: functions in them need no docstrings and
+annotations."""
+PUBLIC = (
+    "stretto.base.errors",
+    "stretto.client.api",
+    "stretto.client.data_source",
+    "stretto.client.recording",
+    "stretto.client.tracing_session",
+    "stretto.protozero.enums",
+    "stretto.protozero.message",
 )
-"""Packages of which programs use no names: their functions need no docstrings and annotations."""
-PUBLIC = ("stretto.base.errors",)
-"""Modules of these packages of which programs do use names."""
+"""Modules among them of which programs do use names."""
 EXTENSIONS = ("stretto._native", "stretto._pyhooks")
 LOADED_BEFORE = {
     "sessions": ["events"],

@@ -211,6 +211,17 @@ class Kept:
     assert kept.double.__code__.co_firstlineno == 5
 
 
+PUBLIC = ("StrettoError", "DataSource", "TracingSession", "recording", "connect", "traced")
+
+
+@pytest.mark.once
+def test_public_names_of_bundles_keep_their_docstrings() -> None:
+    names = (*PUBLIC, "TracingSession.start", "DataSource.on_start")
+    text = "\n".join(f"print({name!r}, stretto.{name}.__doc__ is not None)" for name in names)
+    done = usually_imported("-c", f"import stretto\n{text}")
+    assert done == {*names, "True"}
+
+
 NEEDLESS = """
 import sys
 before = set(sys.modules)
