@@ -266,6 +266,7 @@ static bool sample_thread(struct st_python_sampler* s,
     return true;
   }
   st_stack_table_hit(s->table, stack, (uint32_t)s->stats.factor);
+  s->stats.cut += t->place.is_cut;
   write_packet(s, t->place.native_id, stack);
   return true;
 }

@@ -31,7 +31,8 @@
  *
  * Losses are counted: `torn`, stacks that changed while they were copied;
  * `late`, missed samples or ticks; `no_room`, stacks for which the table had no
- * room.
+ * room.  `cut` are the samples that have only the innermost ST_STACK_MAX_DEPTH
+ * calls.
  */
 #pragma once
 
@@ -56,7 +57,7 @@ struct st_sampler_config {
 };
 
 struct st_sampler_stats {
-  uint64_t ticks, samples, torn, late, no_room;
+  uint64_t ticks, samples, torn, late, no_room, cut;
   /* How many wanted periods the period of the next samples has. */
   uint64_t factor;
 };

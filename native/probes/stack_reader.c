@@ -161,6 +161,16 @@ bool st_stack_read_instruction(const struct st_stack_layout* layout,
                       instruction, sizeof *instruction);
 }
 
+/* Returns whether the walk is at an earlier frame again: at one that it had
+ * reached after a power of two of steps. */
+static bool is_circle(uint64_t address, int steps, uint64_t* earlier) {
+  if (address == *earlier)
+    return true;
+  if ((steps & (steps - 1)) == 0)
+    *earlier = address;
+  return false;
+}
+
 int st_stack_read(const struct st_stack_layout* layout,
                   const struct st_memory* memory,
                   const struct st_stack_thread* thread,
@@ -168,11 +178,13 @@ int st_stack_read(const struct st_stack_layout* layout,
   struct window w; /* Its bytes are not initialised: they are many. */
   w.memory = memory;
   w.start = w.size = 0;
-  uint64_t address = thread->frame, called = 0;
+  uint64_t address = thread->frame, called = 0, earlier = 0;
   int depth = 0;
   for (int steps = 0; address; steps++) {
+    if (is_circle(address, steps, &earlier))
+      return ST_STACK_TORN;
     if (depth == ST_STACK_MAX_DEPTH || steps == 2 * ST_STACK_MAX_DEPTH)
-      return ST_STACK_TOO_DEEP;
+      return depth == ST_STACK_MAX_DEPTH ? ST_STACK_TOO_DEEP : ST_STACK_TORN;
     size_t size = frame_size(layout, address, called);
     const uint8_t* bytes =
         is_pointer(address) ? frame_bytes(&w, address, size) : NULL;
@@ -181,7 +193,7 @@ int st_stack_read(const struct st_stack_layout* layout,
     uint64_t previous = word_at(bytes, layout->frame_previous);
     uint64_t code = word_at(bytes, layout->frame_code) & ~layout->code_tag;
     uint8_t owner = bytes[layout->frame_owner];
-    if (owner > layout->last_owner || previous == address)
+    if (owner > layout->last_owner)
       return ST_STACK_TORN;
     if (owner < layout->first_foreign_owner) {
       bool has_callee = depth && !frames[depth - 1].is_by_c;
@@ -194,6 +206,7 @@ int st_stack_read(const struct st_stack_layout* layout,
           .globals = word_if(bytes, layout->frame_globals),
           .object = word_if(bytes, layout->frame_object),
           .state = state ? hash(bytes + state, size - state) : 0,
+          .instruction = word_at(bytes, layout->frame_instruction),
           .is_by_c = !previous ||
                      (layout->frame_is_entry && bytes[layout->frame_is_entry])};
     } else if (depth) {

@@ -13,10 +13,10 @@
  * stack of ten frames takes one system call, one of fifty about four.
  *
  * Torn reads.  The thread may return and call during the read.  An impossible
- * stack (an unaligned or repeated pointer, an unknown owner, no memory, a caller
- * that runs while its callee does) is refused as ST_STACK_TORN.  A possible stack that mixes frames of two moments
- * cannot be detected here, so the caller has to confirm a frame by a second
- * read.  Depth and work are bounded.
+ * stack (an unaligned pointer, a circle, an unknown owner, no memory, a caller
+ * that runs while its callee does) is refused as ST_STACK_TORN.  A possible stack
+ * that mixes frames of two moments cannot be detected here, so the caller has to
+ * confirm a frame by a second read.  Depth and work are bounded.
  *
  * The offsets of one CPython version are a table; hooks/python_layout.c has the
  * table of the running interpreter.  This unit does not include Python.h.
@@ -108,6 +108,7 @@ struct st_stack_frame {
    * while the frame itself runs.  0 in the innermost frame, and if the layout
    * does not say where they begin. */
   uint64_t state;
+  uint64_t instruction; /* The address of the instruction that it executes. */
   /* Whether C code has made the call, which the interpreter's loop was called
    * for. */
   bool is_by_c;
@@ -142,7 +143,8 @@ bool st_stack_read_instruction(const struct st_stack_layout* layout,
 
 /* Reads the frames of a thread into `frames`, the innermost first.  `frames`
  * has room for ST_STACK_MAX_DEPTH.  Returns the number of frames, or a negative
- * ST_STACK_ error. */
+ * ST_STACK_ error.  With ST_STACK_TOO_DEEP, `frames` is full: it has the
+ * innermost ones. */
 int st_stack_read(const struct st_stack_layout* layout,
                   const struct st_memory* memory,
                   const struct st_stack_thread* thread,

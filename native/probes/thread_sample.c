@@ -145,12 +145,14 @@ static int read_frames(const struct st_stack_layout* layout,
   source.outside_count = 0;
   struct st_memory memory = {read_frame, &source, view_frame};
   int depth = st_stack_read(layout, &memory, thread, frames);
+  place->is_cut = depth == ST_STACK_TOO_DEEP;
+  if (place->is_cut)
+    depth = ST_STACK_MAX_DEPTH;
   for (int i = 0; i < depth; i++) {
     out[i].code = frames[i].code;
+    out[i].instruction = frames[i].instruction;
     out[i].kind = frames[i].is_by_c ? ST_FRAME_BY_C : ST_FRAME_BY_PYTHON;
-    if (!is_steady_frame(layout, place, copies, frames[i].address, i == 0) ||
-        !st_stack_read_instruction(layout, &memory, &frames[i],
-                                   &out[i].instruction))
+    if (!is_steady_frame(layout, place, copies, frames[i].address, i == 0))
       return ST_STACK_TORN;
   }
   place->outside_count = source.outside_count;

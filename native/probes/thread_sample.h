@@ -41,6 +41,9 @@ struct st_thread_place {
   size_t chunk_bytes;
   int outside_count;
   uint64_t outside[ST_MAX_OUTSIDE];
+  /* Whether the last stack was deeper than ST_STACK_MAX_DEPTH: its innermost
+   * frames were read. */
+  bool is_cut;
 };
 
 enum {

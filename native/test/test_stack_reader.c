@@ -8,7 +8,7 @@
 #include "check.h"
 #include "random.h"
 
-enum { BASE = 0x10000, SIZE = 0x10000 };
+enum { BASE = 0x10000, SIZE = 0x40000 };
 
 static uint8_t bytes[SIZE];
 static unsigned reads;
@@ -250,11 +250,25 @@ static void a_circle_ends(void) {
   put_thread(STACK);
   put_frame(STACK, STACK + 200, CODE, 0);
   put_frame(STACK + 200, STACK, CODE, 0);
-  CHECK_EQ(read_stack(), ST_STACK_TOO_DEEP);
+  CHECK_EQ(read_stack(), ST_STACK_TORN);
   /* These frames are no Python calls. */
   put_frame(STACK, STACK + 200, CODE, 3);
   put_frame(STACK + 200, STACK, CODE, 3);
+  CHECK_EQ(read_stack(), ST_STACK_TORN);
+}
+
+static void of_a_deep_stack_the_innermost_frames_are_read(void) {
+  enum {
+    DEPTH = ST_STACK_MAX_DEPTH + 500,
+    INNERMOST = STACK + 96 * (DEPTH - 1)
+  };
+  put_thread(INNERMOST);
+  for (int i = 0; i < DEPTH; i++)
+    put_frame(STACK + 96 * (uint64_t)i, i ? STACK + 96 * (uint64_t)(i - 1) : 0,
+              CODE + 8 * (uint64_t)i, 0);
   CHECK_EQ(read_stack(), ST_STACK_TOO_DEEP);
+  CHECK_EQ(frames[0].address, INNERMOST);
+  CHECK_EQ(frames[ST_STACK_MAX_DEPTH - 1].code, CODE + 8 * 500);
 }
 
 static void a_thread_state_that_is_gone_is_refused(void) {
@@ -281,7 +295,10 @@ static void random_memory_does_no_harm(void) {
 
 static void instruction_of_a_frame_is_read(void) {
   put_thread(STACK);
+  put_frame(STACK, 0, CODE, 0);
   put(STACK + 56, 0x4321);
+  CHECK_EQ(read_stack(), 1);
+  CHECK_EQ(frames[0].instruction, 0x4321);
   struct st_stack_frame frame = {.address = STACK, .code = CODE};
   uint64_t instruction = 0;
   CHECK(st_stack_read_instruction(&kLayout, &kMemory, &frame, &instruction));
@@ -319,6 +336,7 @@ int main(void) {
   RUN(a_caller_that_runs_is_torn_if_tops_are_addresses);
   RUN(a_caller_that_c_code_has_called_python_for_may_run);
   RUN(a_circle_ends);
+  RUN(of_a_deep_stack_the_innermost_frames_are_read);
   RUN(a_thread_state_that_is_gone_is_refused);
   RUN(random_memory_does_no_harm);
   RUN(instruction_of_a_frame_is_read);

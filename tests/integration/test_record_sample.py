@@ -166,6 +166,19 @@ def test_waiting_threads_are_sampled_in_wall_time(oracle, tmp_path: Path) -> Non
     assert "each is 1 ms of wall time" in run.stderr
 
 
+def test_of_a_deep_stack_the_innermost_calls_are_sampled(oracle, tmp_path: Path) -> None:
+    code = "import sys, time\nsys.setrecursionlimit(9000)\ndef spin():\n"
+    code += " while time.process_time() < 1: pass\n"
+    code += "def deep(n): return deep(n - 1) if n else spin()\ndeep(8000)"
+    run = record(tmp_path / "t.pftrace", "--sample", "1000hz", "-c", code)
+    assert run.status == 0
+    loaded = check_trace(oracle, run.trace)
+    found = {row[0]: row[1] for row in loaded.query(LEAVES)}
+    assert found["spin"] > 20
+    assert loaded.query("select max(depth) from stack_profile_callsite") == [(1023,)]
+    assert "samples of deep stacks have the innermost 1,024 calls only" in run.stderr
+
+
 def test_program_started_by_a_shell_is_sampled(tmp_path: Path) -> None:
     code = "def spin():\n for _ in range(10**7): pass\nspin()"
     command = ("--sample", "1000hz", "--", "sh", "-c", 'exec "$0" -c "$1"')

@@ -192,10 +192,17 @@ def print_summary(profile: Profile, settings: Settings, path: str) -> None:
     ):
         if number:
             text += f"\n{number:,} samples are missing: {label}."
-    text += "".join(f"\n{line}." for line in native_lines(profile))
+    text += "".join(f"\n{line}." for line in (*cut_lines(profile), *native_lines(profile)))
     for pid, problem in profile.problems.items():
         text += f"\n{pid} was not sampled: {problem}"
     _tell(f"{text}\nThe trace is in {path}.")
+
+
+def cut_lines(profile: Profile) -> list[str]:
+    """Return the line about the samples of deep stacks, without a full stop, if there are any."""
+    if not profile.cut:
+        return []
+    return [f"{profile.cut:,} samples of deep stacks have the innermost 1,024 calls only"]
 
 
 def idle_hint(settings: Settings, due: int) -> str:

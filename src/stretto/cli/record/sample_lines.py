@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from stretto.base.installed_code import is_body
-from stretto.cli.attach import MODES
+from stretto.cli.attach import MODES, cut_lines
 from stretto.cli.native_lines import native_lines
 from stretto.cli.record.detail_lines import TOP, time_text
 from stretto.cli.record.summary import plural
@@ -34,7 +34,7 @@ def sample_lines(profile: Profile) -> list[str]:
     for label, missing in (("the stack changed", profile.torn), ("they were late", profile.late)):
         if missing:
             lines.append(f"  lost: {plural(missing, 'sample')}: {label}")
-    lines += [f"  {line}" for line in native_lines(profile)]
+    lines += [f"  {line}" for line in (*cut_lines(profile), *native_lines(profile))]
     return lines + [f"  not sampled: {problem}" for problem in profile.problems.values()]
 
 

@@ -228,6 +228,11 @@ class Profile:
         """The number of samples that are missing because this process did not run in time."""
         return self._stat("late")
 
+    @property
+    def cut(self) -> int:
+        """The number of samples that have only the innermost 1,024 calls of a deeper stack."""
+        return self._stat("cut")
+
     def _stat(self, name: str) -> int:
         return sum(samples.stats[name] for samples in self._samples)
 
