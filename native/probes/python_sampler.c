@@ -251,10 +251,10 @@ static void write_packet(struct st_python_sampler* s, uint64_t tid,
   s->stats.samples++;
 }
 
-/* Takes a sample of a thread.  Returns false if the thread has ended. */
-static bool sample_thread(struct st_python_sampler* s,
-                          struct st_python_thread* t) {
-  int depth = read_stack(s, t, SAMPLE_TRIES);
+/* Adds a sample of a thread, whose stack was read.  Returns false if the thread
+ * has ended. */
+static bool add_sample(struct st_python_sampler* s,
+                       const struct st_python_thread* t, int depth) {
   if (depth == ST_THREAD_GONE)
     return false;
   s->stats.torn += depth == ST_STACK_TORN;
@@ -296,10 +296,27 @@ static void add_credit(struct st_python_sampler* s, uint64_t now) {
     s->credit_ns = most;
 }
 
+/* Returns whether a thread runs, or waits for a CPU. */
 static bool runs(const struct st_python_sampler* s,
-                 const struct st_python_thread* t) {
+                 struct st_python_thread* t) {
   bool is_alone = s->threads.count == 1 && !s->threads.has_others;
-  return t->syscall_fd < 0 ? is_alone : st_python_thread_runs(t);
+  t->ran = t->syscall_fd < 0 ? is_alone : st_python_thread_runs(t);
+  return t->ran;
+}
+
+/* Samples a thread if it runs.  One that ran before is read first: if its stack
+ * changes meanwhile, it runs, and the kernel need not be asked.  Returns false
+ * if the thread has ended. */
+static bool sample_if_running(struct st_python_sampler* s,
+                              struct st_python_thread* t) {
+  bool asks_first = !t->ran || s->native;
+  if (asks_first && !runs(s, t))
+    return true;
+  int depth = read_stack(s, t, SAMPLE_TRIES);
+  if (!asks_first && !t->place.has_moved && !runs(s, t))
+    return depth != ST_THREAD_GONE;
+  s->credit_ns -= (int64_t)s->config.period_ns;
+  return add_sample(s, t, depth);
 }
 
 /* Samples the threads that run, as long as there is credit: a thread that waits
@@ -313,10 +330,8 @@ static bool sample_running(struct st_python_sampler* s, uint64_t now) {
   for (int i = 0; i < looks; i++) {
     struct st_python_thread* t =
         &s->threads.all[(first + (uint64_t)i) % (uint64_t)count];
-    if (s->credit_ns < (int64_t)s->config.period_ns || !runs(s, t))
-      continue;
-    all_are_there &= sample_thread(s, t);
-    s->credit_ns -= (int64_t)s->config.period_ns;
+    if (s->credit_ns >= (int64_t)s->config.period_ns)
+      all_are_there &= sample_if_running(s, t);
   }
   return all_are_there;
 }
@@ -338,7 +353,7 @@ static bool sample_all(struct st_python_sampler* s) {
   for (int i = 0; i < s->threads.count; i++) {
     struct st_python_thread* t = &s->threads.all[i];
     if (s->config.mode == ST_SAMPLE_WALL || t->place.state == holder)
-      all_are_there &= sample_thread(s, t);
+      all_are_there &= add_sample(s, t, read_stack(s, t, SAMPLE_TRIES));
   }
   return all_are_there;
 }
@@ -369,8 +384,8 @@ static void sleep_until(uint64_t ns) {
 /* Sleeps until the next tick.  A thread that has not stopped in time may do so
  * meanwhile: it is released. */
 static void wait_for_tick(struct st_python_sampler* s, uint64_t ns) {
-  uint64_t now = now_of(CLOCK_MONOTONIC);
-  while (s->native && now < ns && !st_native_sampler_idle(s->native)) {
+  uint64_t now = s->native ? now_of(CLOCK_MONOTONIC) : ns;
+  while (now < ns && !st_native_sampler_idle(s->native)) {
     sleep_until(now + LATE_STOP_NS < ns ? now + LATE_STOP_NS : ns);
     now = now_of(CLOCK_MONOTONIC);
   }

@@ -16,6 +16,8 @@ struct st_python_thread {
   struct st_thread_place place;
   /* The file /proc/PID/task/TID/syscall; -1 if not open. */
   int syscall_fd;
+  /* Whether the thread ran when it was last looked at. */
+  bool ran;
 };
 
 struct st_python_threads {

@@ -183,17 +183,24 @@ static int relocate(const struct st_stack_layout* layout,
   return is_whole ? 0 : ST_STACK_TORN;
 }
 
+static bool has_moved(const struct st_thread_place* place,
+                      const struct copies* copies) {
+  return memcmp(copies->chunks[0], copies->chunks[1], place->chunk_bytes) != 0;
+}
+
 int st_thread_sample(const struct st_stack_layout* layout,
                      struct st_process_memory* process,
                      struct st_thread_place* place,
                      struct st_sampled_frame* frames) {
   struct copies copies;
+  place->has_moved = false;
   bool is_known = place->chunk_bytes &&
                   fetch(layout, process, place, &copies) &&
                   is_at(layout, place, &copies);
   int error = is_known ? 0 : relocate(layout, process, place, &copies);
   if (error)
     return error == ST_STACK_TORN && !place->chunk ? 0 : error;
+  place->has_moved = has_moved(place, &copies);
   struct st_stack_thread thread = {
       .frame = layout->has_control_frame
                    ? word_of(copies.control, layout->control_frame)

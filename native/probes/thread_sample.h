@@ -44,6 +44,8 @@ struct st_thread_place {
   /* Whether the last stack was deeper than ST_STACK_MAX_DEPTH: its innermost
    * frames were read. */
   bool is_cut;
+  /* Whether the thread has changed its stack during the last sample. */
+  bool has_moved;
 };
 
 enum {

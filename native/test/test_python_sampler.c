@@ -2,12 +2,17 @@
  * structures like those of CPython 3.12 in its memory. */
 #include "probes/python_sampler.h"
 
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "check.h"
 #include "core/wire.h"
+#include "probes/blocked_thread.h"
 #include "probes/sampler_budget.h"
 #include "probes/thread_sample.h"
 #include "random.h"
@@ -233,6 +238,37 @@ static void known_frames_outside_the_chunk_are_fetched_by_the_same_call(void) {
   CHECK_EQ(memory.parts[0].start, address_of(generator));
 }
 
+static atomic_bool ends;
+
+/* Changes a word that no frame has, which is a variable of the innermost call. */
+static void* change_stack(void* self) {
+  _Atomic uint64_t* word = self;
+  while (!atomic_load(&ends))
+    atomic_fetch_add(word, 1);
+  return NULL;
+}
+
+static void sample_tells_whether_the_stack_changes_meanwhile(void) {
+  set_up();
+  struct st_python_target target = make_target();
+  struct st_process_memory memory = {.pid = getpid()};
+  struct st_thread_place place = {.state = address_of(&threads[0].state)};
+  struct st_sampled_frame frames[ST_STACK_MAX_DEPTH];
+  CHECK_EQ(st_thread_sample(&target.layout.stack, &memory, &place, frames), 2);
+  CHECK(!place.has_moved);
+  pthread_t thread;
+  ends = false;
+  CHECK(!pthread_create(&thread, NULL, change_stack, threads[0].chunk + 200));
+  do
+    CHECK_EQ(st_thread_sample(&target.layout.stack, &memory, &place, frames),
+             2);
+  while (!place.has_moved);
+  ends = true;
+  pthread_join(thread, NULL);
+  CHECK_EQ(st_thread_sample(&target.layout.stack, &memory, &place, frames), 2);
+  CHECK(!place.has_moved);
+}
+
 static void stack_that_differs_from_the_last_one_gets_its_own_frames(void) {
   set_up();
   struct seen seen;
@@ -354,6 +390,45 @@ static void sleeping_process_has_few_samples_of_cpu_time(void) {
   st_python_sampler_destroy(s);
 }
 
+static int pipe_ends[2];
+static _Atomic uint64_t native_id;
+
+/* Uses the CPU until it shall end, then waits for a byte. */
+static void* run_and_wait(void* unused) {
+  char byte;
+  atomic_store(&native_id, (uint64_t)syscall(SYS_gettid));
+  while (!atomic_load(&ends)) {
+  }
+  CHECK_EQ(read(pipe_ends[0], &byte, 1), 1);
+  return unused;
+}
+
+static void thread_that_ran_before_is_not_sampled_while_it_waits(void) {
+  if (access("/proc/self/syscall", R_OK))
+    return; /* This kernel does not tell who waits. */
+  const struct st_address_range none = {0};
+  pthread_t thread;
+  ends = false;
+  CHECK(!pipe(pipe_ends));
+  CHECK(!pthread_create(&thread, NULL, run_and_wait, NULL));
+  while (!atomic_load(&native_id))
+    sched_yield();
+  set_up();
+  put(threads[0].state + THREAD_NATIVE_ID, native_id);
+  struct st_python_sampler* s = make_sampler(ST_SAMPLE_CPU);
+  while (!st_python_sampler_stats(s).samples)
+    st_python_sampler_run(s, PERIOD_NS);
+  ends = true;
+  while (!st_thread_is_blocked(native_id, none))
+    sched_yield();
+  uint64_t samples = st_python_sampler_stats(s).samples;
+  st_python_sampler_run(s, 5 * PERIOD_NS);
+  CHECK_EQ(st_python_sampler_stats(s).samples, samples);
+  st_python_sampler_destroy(s);
+  CHECK_EQ(write(pipe_ends[1], "x", 1), 1);
+  pthread_join(thread, NULL);
+}
+
 static void process_without_an_interpreter_is_reported_as_gone(void) {
   set_up();
   struct st_python_target target = make_target();
@@ -399,12 +474,14 @@ int main(void) {
   RUN(call_before_its_first_instruction_is_at_its_first_line);
   RUN(frames_outside_the_chunk_are_read);
   RUN(known_frames_outside_the_chunk_are_fetched_by_the_same_call);
+  RUN(sample_tells_whether_the_stack_changes_meanwhile);
   RUN(stack_that_differs_from_the_last_one_gets_its_own_frames);
   RUN(deep_stack_is_read_from_a_larger_window);
   RUN(each_tick_of_wall_time_samples_all_threads);
   RUN(samples_beyond_the_budget_are_fewer_and_count_more);
   RUN(mode_gil_samples_the_holder_of_the_gil);
   RUN(sleeping_process_has_few_samples_of_cpu_time);
+  RUN(thread_that_ran_before_is_not_sampled_while_it_waits);
   RUN(process_without_an_interpreter_is_reported_as_gone);
   RUN(random_structures_are_read_without_a_crash);
   return 0;
