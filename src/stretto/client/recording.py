@@ -189,9 +189,11 @@ class recording:  # noqa: N801  # used like a function
             session.setup(self._fd if self._stream else None)
             session.start()
             # The file is emptied after the start: if the session is refused, the file remains
-            # unchanged. The call runs on the thread that streams to the file, so no data is written
-            # meanwhile.
-            tracing.session_backend("in_process").call(self._empty)
+            # unchanged.
+            if self._stream:  # The thread that streams to the file writes no data meanwhile.
+                tracing.session_backend("in_process").call(self._empty)
+            else:
+                self._empty()
         except BaseException:
             session.close()
             raise

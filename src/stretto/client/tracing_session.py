@@ -37,6 +37,7 @@ STOP_TIMEOUT_S = 20.0
 """More than the sum of the service's own time-outs for slow data sources and flushes."""
 
 READ_TIMEOUT_S = 3600.0
+FLUSH_TIMEOUT_MS = 5000
 
 START_TIMEOUT_S = 5.0
 """How long `start` waits for data sources: a process may be suspended, and never reply."""
@@ -60,6 +61,15 @@ class _Waiter:
         self._lock = allocate_lock()
         self._lock.acquire()
         self.arrived = False
+        self._error: BaseException | None = None
+
+    def run(self, request: Callable[[Callable[[], None]], None]) -> None:
+        """Start a request, whose reply sets the event; `wait` raises what the start raises."""
+        try:
+            request(self.set)
+        except BaseException as error:  # noqa: BLE001  # raised by the thread that waits
+            self._error = error
+            self.set()
 
     def set(self) -> None:
         if not self.arrived:
@@ -69,6 +79,8 @@ class _Waiter:
     def wait(self, timeout_s: float, what: str) -> None:
         if not self.arrives(timeout_s):
             raise SessionError(f"The tracing service did not {what} within {timeout_s:g} s.")
+        if self._error is not None:
+            raise self._error
 
     def arrives(self, timeout_s: float) -> bool:
         """Wait for the event; False if it did not come in time."""
@@ -220,21 +232,29 @@ class TracingSession:
         self._consumer.pending.add(replied)
         try:
             self._check_connection(endpoint)
-            backend.call(lambda: request(replied.set))
+            # One change of threads: a call and a wait would take two.
+            backend.post(lambda: replied.run(request))
             replied.wait(timeout_s, what)
         finally:
             self._consumer.pending.discard(replied)
         self._check_connection(endpoint)
 
-    def flush(self, timeout_ms: int = 5000) -> bool:
+    def flush(self, timeout_ms: int = FLUSH_TIMEOUT_MS) -> bool:
         """Flush all data sources; False if one of them did not finish in `timeout_ms`."""
+        return self._flush(timeout_ms, lambda: None)
+
+    def _flush(self, timeout_ms: int, then: Callable[[], None]) -> bool:
+        """Flush all data sources, then call a function on the backend's thread."""
         _, endpoint = self._connected()
         results = [False]
 
         def flush(done: Callable[[], None]) -> None:
             def on_flushed(success: bool) -> None:
                 results[0] = success
-                done()
+                try:
+                    then()
+                finally:
+                    done()
 
             endpoint.flush(timeout_ms, on_flushed, FLUSH_BY_CONSUMER)
 
@@ -243,12 +263,11 @@ class TracingSession:
 
     def stop(self) -> None:
         """Flush and stop recording; the data stays in the buffers. Idempotent."""
-        backend, endpoint = self._connected()
+        _, endpoint = self._connected()
         if not self._consumer.disabled.arrived:
-            self.flush()
-            backend.call(endpoint.disable_tracing)
+            self._flush(FLUSH_TIMEOUT_MS, endpoint.disable_tracing)
+        # The service notifies the data sources first.
         self._consumer.disabled.wait(self._end_timeout_s, "stop")
-        backend.call(lambda: None)  # Returns when the data sources were notified.
         self._check_connection(endpoint)
         if self._consumer.error:
             raise SessionError(self._consumer.error)
@@ -299,7 +318,8 @@ class TracingSession:
             self._complete_file(self._backend, self._endpoint)
         endpoint, self._endpoint = self._endpoint, None
         self._backend.call(endpoint.disconnect)
-        self._backend.call(lambda: None)  # Returns when the data sources were notified.
+        if not self._consumer.disabled.arrived:
+            self._backend.call(lambda: None)  # Returns when the data sources were notified.
 
     def _complete_file(self, backend: SessionBackend, endpoint: ConsumerEndpoint) -> None:
         """Wait until the file is complete: the service inside this program writes it."""

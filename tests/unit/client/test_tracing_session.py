@@ -10,6 +10,7 @@ import pytest
 import stretto
 from stretto.base.errors import ConfigError, SessionError, StrettoError
 from stretto.protos.config import DataSourceConfig, TraceConfig
+from stretto.service.endpoints.consumer_endpoint import ConsumerEndpoint
 from tests.support.recorded_events import config, events_of
 
 CATEGORY = stretto.Category("test.session")
@@ -59,6 +60,21 @@ def test_running_session_can_be_read():
         CATEGORY.instant("second")
         session.stop()
         assert names(first + session.read()) == ["first", "second"]
+
+
+def test_failure_to_send_a_request_is_an_error_of_the_call(monkeypatch):
+    def fail(*_):
+        raise SessionError("not sent")
+
+    with stretto.TracingSession(config()) as session:
+        monkeypatch.setattr(ConsumerEndpoint, "flush", fail)
+        with pytest.raises(SessionError, match="not sent"):
+            session.flush()
+        with pytest.raises(SessionError, match="not sent"):
+            session.stop()
+        assert CATEGORY.enabled
+        monkeypatch.undo()
+        session.stop()
 
 
 def test_close_ends_a_running_session():
