@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from types import FrameType, ModuleType
 
 MAX_CMDLINE_BYTES = 1024
+MAX_STAT_BYTES = 4096
 
 # Field numbers of TracePacket, ProcessTree, ProcessTree.Process.
 _PROCESS_TREE, _PROCESSES = 2, 1
@@ -40,18 +41,33 @@ _PROCESS_PID, _PROCESS_CMDLINE, _PROCESS_NAME, _PROCESS_START, _PROCESS_LABELS =
 _THREAD_PID, _THREAD_TID, _THREAD_NAME = 1, 2, 5
 
 
+_start_ticks = 0
+"""The start of this process in clock ticks, as `process_uuid` has read it."""
+
+
+def _read(path: str, size: int) -> bytes:
+    """Return the start of a file; b"" without it. A file object needs twice the system calls."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            return os.read(fd, size)
+        finally:
+            os.close(fd)
+    except OSError:
+        return b""
+
+
 def _process_start_time() -> int:
     """Return field 22 of /proc/self/stat, in clock ticks; 0 if there is no /proc."""
+    fields = _read("/proc/self/stat", MAX_STAT_BYTES).rpartition(b")")[2].split()
     try:
-        with open("/proc/self/stat", "rb") as stat:
-            fields = stat.read().rpartition(b")")[2].split()
         return int(fields[19])
-    except (OSError, ValueError, IndexError):
+    except (ValueError, IndexError):
         return 0
 
 
 def _start_time_ns() -> int:
-    return _process_start_time() * 10**9 // os.sysconf("SC_CLK_TCK")
+    return _start_ticks * 10**9 // os.sysconf("SC_CLK_TCK")
 
 
 def uuid_of_process(pid: int, start_time: int) -> int:
@@ -61,15 +77,13 @@ def uuid_of_process(pid: int, start_time: int) -> int:
 
 def process_uuid() -> int:
     """Return the uuid of this process's track."""
-    return uuid_of_process(os.getpid(), _process_start_time())
+    global _start_ticks
+    _start_ticks = _process_start_time()
+    return uuid_of_process(os.getpid(), _start_ticks)
 
 
 def _cmdline() -> list[str]:
-    try:
-        with open("/proc/self/cmdline", "rb") as file:
-            raw = file.read(MAX_CMDLINE_BYTES)
-    except OSError:
-        raw = b""
+    raw = _read("/proc/self/cmdline", MAX_CMDLINE_BYTES)
     words = [word.decode("utf-8", "replace") for word in raw.split(b"\0") if word]
     return (words or sys.orig_argv)[: 1 if hidden.arguments else None]
 
