@@ -6,6 +6,7 @@
 #include "hooks/c_calls.h"
 #include "hooks/code_filter.h"
 #include "hooks/coroutine_bounds.h"
+#include "hooks/fork_call.h"
 #include "hooks/merging_thread.h"
 #include "hooks/python_layout.h"
 #include "hooks/sampler_totals.h"
@@ -19,15 +20,24 @@
 
 static uint64_t traced_threshold;
 
+/* Returns the name of the instant event of a threshold. */
+static PyObject* threshold_name(uint64_t ns) {
+  const char* unit = ns % 1000000000 == 0 ? "s" : ns % 1000000 ? "us" : "ms";
+  uint64_t units = ns / (*unit == 's'   ? 1000000000
+                         : *unit == 'u' ? 1000
+                                        : 1000000);
+  return PyUnicode_FromFormat(
+      "from here on, calls shorter than %llu %s are counted, not shown",
+      (unsigned long long)units, unit);
+}
+
 /* Writes an instant event into the trace if the threshold has risen. */
 static void write_threshold(uint64_t now) {
   uint64_t threshold = atomic_load(&st_hooks.threshold_ns);
   if (ST_LIKELY(threshold == traced_threshold))
     return;
   traced_threshold = threshold;
-  PyObject* name = PyUnicode_FromFormat(
-      "from here on, calls shorter than %llu us are counted, not shown",
-      (unsigned long long)(threshold / 1000));
+  PyObject* name = threshold_name(threshold);
   struct st_past_event e = {
       .timestamp = now,
       .track = ST_CALLS_ARE_REPORTED
@@ -259,8 +269,11 @@ bool st_auto_enter(PyObject* code, bool resumes) {
       st_backend_watch_calls(r);
     return false;
   }
-  if (ST_UNLIKELY(st_hooks.in_new_child))
+  if (ST_UNLIKELY(st_hooks.in_new_child)) {
+    if (st_fork_call_is_open())
+      return true;
     begin_first_call();
+  }
   if (ST_UNLIKELY(!st_hooks.running))
     return true;
   if (ST_UNLIKELY(r->may_block))
@@ -291,6 +304,8 @@ bool st_auto_leave(PyObject* code, PyObject* raised, PyObject* yielded) {
     return st_code_records_count() < ST_MAX_CODE_RECORDS;
   if (ST_UNLIKELY(r->state == ST_CODE_NEVER))
     return false;
+  if (ST_UNLIKELY(st_hooks.in_new_child))
+    return true; /* The child has no call of its own yet. */
   uint64_t now = st_hooks.api->now();
   struct st_shown_calls* s = up_to_date(now, false);
   if (ST_UNLIKELY(!s))

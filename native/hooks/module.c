@@ -7,6 +7,7 @@
 #include "hooks/code_filter.h"
 #include "hooks/collections.h"
 #include "hooks/coroutine_bounds.h"
+#include "hooks/fork_call.h"
 #include "hooks/gil_waits.h"
 #include "hooks/heap.h"
 #include "hooks/io_waits.h"
@@ -289,6 +290,7 @@ static PyObject* begin_in_child(PyObject* Py_UNUSED(module),
   st_hooks.generation++;
   st_hooks.counts = (struct st_hook_counts){0};
   st_hooks.in_new_child = true;
+  st_fork_call_note();
   if (st_hooks.auto_detail)
     st_auto_begin_in_child();
   Py_RETURN_NONE;

@@ -378,8 +378,8 @@ static void close_innermost(struct st_shown_calls* s, uint64_t end) {
                            f.unsure_ns, end);
   bool shown =
       f.written || (may_be_shown(&f) && longest(s, &f, end) >= threshold());
-  if (shown && is_too_deep(s, &f))
-    shown = false;
+  bool too_deep = shown && is_too_deep(s, &f);
+  shown = shown && !too_deep;
   add_to_caller(s, &f, end, shown);
   if (shown && !f.written) {
     st_shown_write_due(s, end);
@@ -387,7 +387,7 @@ static void close_innermost(struct st_shown_calls* s, uint64_t end) {
   }
   if (shown)
     write_end(s, &f, end);
-  else if (may_be_shown(&f))
+  else if (!too_deep && may_be_shown(&f))
     st_shown_counts.counted++;
   if (!f.found)
     count_call(f.record, end - f.begin, f.resumed);
@@ -591,6 +591,10 @@ void st_shown_enter(struct st_shown_calls* s, uint64_t address,
   st_shown_note_event(s, now);
   if (!make_room(s)) {
     st_hooks.counts.too_deep++;
+    if (!resumed)
+      atomic_store_explicit(&record->calls, record->calls + 1,
+                            memory_order_relaxed);
+    st_code_record_publish(record);
     return;
   }
   record->open++;

@@ -55,6 +55,29 @@ def processes(loaded: Any) -> int:
     return int(count)
 
 
+@pytest.mark.parametrize("calls", [False, True])
+def test_fork_handlers_of_a_child_do_not_connect_it(
+    tmp_path: Path, oracle: Any, *, calls: bool
+) -> None:
+    """Each child has Python functions as handlers: those of `random` and `threading`."""
+    run = run_program(
+        tmp_path,
+        f"""
+import random, threading
+os.register_at_fork(after_in_child=lambda: called())
+pid = os.fork()
+if not pid:
+    if {calls}:
+        called()
+    os._exit(0)
+end(pid)
+""",
+    )
+    # CPython 3.11 reports no calls: a child without events connects after a time-out only.
+    connects = calls and sys.version_info >= (3, 12)
+    assert processes(check_trace(oracle, run.trace, complete=False)) == 1 + connects
+
+
 @pytest.mark.parametrize("event", EVENTS)
 def test_first_event_of_a_child_is_recorded(tmp_path: Path, oracle: Any, event: str) -> None:
     """The child ends at once, without exit handlers."""

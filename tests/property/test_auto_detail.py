@@ -82,7 +82,9 @@ def test_calls_of_fifty_threads_above_a_raised_threshold_are_slices(folder: Path
     assert len(trace.run.trace) <= SMALL_MB << 20
     assert "less detail: from" in trace.run.stderr
     rises = [name for name in trace.names() if name.startswith("from here on, calls shorter")]
-    threshold_ns = 1000 * max(int(name.split()[-6]) for name in rises)
+    units = {"us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
+    words = [name.split() for name in rises]
+    threshold_ns = max(int(each[-6]) * units[each[-5]] for each in words)
     trace.check_long_calls(threshold_ns)
 
 

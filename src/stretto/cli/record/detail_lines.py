@@ -53,6 +53,10 @@ class _Merged:
         """Whether the function is one of the program's own."""
         return is_own_function(self.function.name, self.function.file)
 
+    def is_typed(self) -> bool:
+        """Whether the function is in no file: in code after `-c`, or from standard input."""
+        return self.function.file in ("<string>", "<stdin>")
+
     def text(self, nanoseconds: int) -> str:
         function = self.function
         place = f"{os.path.basename(function.file)}:{function.line}"
@@ -168,7 +172,7 @@ def detail_lines(result: RecordingResult) -> list[str]:
     ]
     functions = _merge(totals)
     inner = [function for function in functions if not function.is_body()]
-    own = [function for function in inner if function.is_own()]
+    own = [f for f in inner if f.is_own()] or [f for f in inner if f.is_typed()]
     calling = "with what they call" if own else "with what they call, all installed"
     lines += _top("running in", functions, lambda f: f.own_ns)
     lines += _top(calling, own or inner, lambda f: f.total_ns)
