@@ -128,7 +128,11 @@ def run(arguments: Sequence[str]) -> int:
     )
     flag(parser, "--stack-samples", "write StackSample packets, for Perfetto v58 and later")
     parser.add_argument(
-        "-t", "--time", type=duration, metavar="10s", help="end after this time; else by Ctrl-C"
+        "-t",
+        "--time",
+        type=duration,
+        metavar="10s",
+        help="end after this time; else by Ctrl-C or SIGTERM",
     )
     options = parser.parse_args(list(arguments))
     if complaint := name_complaint(options.output):
@@ -137,7 +141,7 @@ def run(arguments: Sequence[str]) -> int:
     with open_output("attach", options.output, binary=True) as file:
         profile = Profile(settings, lambda packets: file.write(_compressed(packets)))
         profile.add(options.pid)
-        stop_by_interrupt(profile)
+        stop_by_signal(profile)
         _tell(f"stretto: sampling process {options.pid}; Ctrl-C ends it")
         profile.run(options.pid, options.time)
         if profile.error is not None:
@@ -151,9 +155,10 @@ def _compressed(packets: bytes) -> bytes:
     return bytes_field(_PACKET, bytes_field(_COMPRESSED_PACKETS, zlib.compress(packets, _FAST)))
 
 
-def stop_by_interrupt(profile: Profile) -> None:
-    """Let Ctrl-C end the profile instead of this process."""
-    signal.signal(signal.SIGINT, lambda _number, _frame: profile.stop())
+def stop_by_signal(profile: Profile) -> None:
+    """Let Ctrl-C, SIGTERM and SIGHUP end the profile instead of this process."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda _number, _frame: profile.stop())
 
 
 def print_summary(profile: Profile, settings: Settings, path: str) -> None:

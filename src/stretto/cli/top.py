@@ -18,7 +18,7 @@ from stretto.cli.attach import (
     duration,
     idle_hint,
     settings_of,
-    stop_by_interrupt,
+    stop_by_signal,
 )
 from stretto.cli.text_table import as_table
 from stretto.cli.verb_parser import VerbParser
@@ -64,7 +64,7 @@ def run(arguments: Sequence[str]) -> int:
     settings = settings_of(options)
     profile = Profile(settings, lambda _packets: None)
     profile.add(options.pid)
-    stop_by_interrupt(profile)
+    stop_by_signal(profile)
     runs = threading.Thread(target=profile.run, args=(options.pid, options.time), daemon=True)
     runs.start()
     view = View(options.pid, settings)

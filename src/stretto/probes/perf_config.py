@@ -62,6 +62,7 @@ MODIFIERS = (
     (PerfEvents.EVENT_MODIFIER_COUNT_HYPERVISOR, 4),
 )
 """Each modifier, and what an event without it excludes if it has others."""
+_MOST_SAMPLES = (1 << 32) - 1
 _DWARF = (PerfEventConfig.UNWIND_UNKNOWN, PerfEventConfig.UNWIND_DWARF)
 _TRACEPOINT = re.compile(r"([A-Za-z0-9_-]+)[/:]([A-Za-z0-9_-]+)")
 
@@ -115,7 +116,7 @@ def settings_of(config: PerfEventConfig, machine: Machine) -> PerfSettings:
         raise PerfError("callstack_sampling asks for neither kernel_frames nor user_frames")
     read_ms = timebase.poll_period_ms or config.ring_buffer_read_period_ms or READ_PERIOD_MS
     read_ms = min(max(read_ms, MIN_PERIOD_MS), MAX_PERIOD_MS)
-    samples = 2 * (1 + frequency * read_ms // 1000)
+    samples = min(2 * (1 + frequency * read_ms // 1000), _MOST_SAMPLES)
     pages = _ring_pages(config.ring_buffer_pages, samples if user_stack else 0)
     clock, trace_clock = CLOCKS.get(timebase.timestamp_clock, CLOCKS[3])
     events: list[Event] = [timebase, *config.followers]

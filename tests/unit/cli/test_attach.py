@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 from argparse import ArgumentTypeError
 from pathlib import Path
 
@@ -72,12 +74,14 @@ def test_trace_processor_reads_samples_stacks_and_names(tmp_path: Path) -> None:
     assert 0 <= gap <= end - start < 60 * 10**9
 
 
-def test_ctrl_c_ends_the_recording_with_a_trace(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_signal_ends_the_recording_with_a_trace(tmp_path: Path, number: signal.Signals) -> None:
     path = tmp_path / "out.pftrace"
     with running(BUSY) as program:
         with Command("attach", str(program.pid), "-o", str(path)) as command:
             assert command.line_with("sampling") != ""
-            assert command.interrupt() == 0
+            os.kill(command.pid, number)
+            assert command.wait() == 0
         assert program.poll() is None
     assert path.stat().st_size > 0
     assert f"The trace is in {path}." in command.said

@@ -43,6 +43,11 @@ def test_period_is_a_count_between_samples(tmp_path: Path) -> None:
     assert (found.frequency, found.period, found.max_samples) == (0, 7, 1024)
 
 
+def test_frequency_that_the_kernel_will_refuse_is_a_valid_setting(tmp_path: Path) -> None:
+    found = settings(tmp_path, PerfEventConfig(timebase=Timebase(frequency=10**12)))
+    assert (found.frequency, found.max_samples) == (10**12, 2**32 - 1)
+
+
 def test_polled_counters_have_no_samples(tmp_path: Path) -> None:
     timebase = Timebase(poll_period_ms=50, counter=PerfEvents.SW_CONTEXT_SWITCHES)
     found = settings(tmp_path, PerfEventConfig(timebase=timebase, callstack_sampling=STACKS))
