@@ -132,15 +132,22 @@ def find_python(pid: int) -> PythonProcess:
     raise NoPythonError(f"Process {pid} has no CPython interpreter (version 3.11 to 3.15).")
 
 
+_AS_ROOT = (
+    "Root needs the capability CAP_SYS_PTRACE for it, which a container may lack: "
+    "`--cap-add SYS_PTRACE` gives it"
+)
+_AS_USER = (
+    "Only its user or root may do so, and /proc/sys/kernel/yama/ptrace_scope may allow it for child "
+    "processes only; `stretto doctor` shows what this machine allows"
+)
+
+
 def _unreadable(pid: int, error: OSError) -> ProcessError:
     if isinstance(error, FileNotFoundError | ProcessLookupError):
         return ProcessError(f"There is no process {pid}.")
     if isinstance(error, PermissionError):
-        return ProcessError(
-            f"Process {pid} can't be read: {error.strerror}. Only its user or root may do so, and "
-            "/proc/sys/kernel/yama/ptrace_scope may allow it for child processes only; "
-            "`stretto doctor` shows what this machine allows."
-        )
+        reason = _AS_ROOT if os.geteuid() == 0 else _AS_USER
+        return ProcessError(f"Process {pid} can't be read: {error.strerror}. {reason}.")
     return ProcessError(f"Process {pid} can't be read: {error}.")
 
 
