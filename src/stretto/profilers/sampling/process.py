@@ -137,8 +137,8 @@ _AS_ROOT = (
     "`--cap-add SYS_PTRACE` gives it"
 )
 _AS_USER = (
-    "Only its user or root may do so, and /proc/sys/kernel/yama/ptrace_scope may allow it for child "
-    "processes only; `stretto doctor` shows what this machine allows"
+    "Only its user or root may do so, and /proc/sys/kernel/yama/ptrace_scope may allow it for "
+    "child processes only; `stretto doctor` shows what this machine allows"
 )
 
 
