@@ -13,7 +13,7 @@
 
 enum {
   MIN_SPAN_NS = 100000,
-  MAX_SPAN_NS = 1000000,
+  MAX_SPAN_NS = 4000000,
   /* An accurate pair foretells the next one to this. */
   MAX_ERROR_NS = 25,
   /* The clock rate is measured over a window of at least this length. */

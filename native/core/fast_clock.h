@@ -8,10 +8,10 @@
  *
  *   now = ns + ((counter - base) * rate >> 24)     while counter - base < span
  *
- *   |- 100 us -|-- 200 us --|---- 400 us ----| ... 1 ms     a thread's time
+ *   |- 100 us -|-- 200 us --|---- 400 us ----| ... 4 ms     a thread's time
  *   ^ pair     ^ pair       ^ pair
  *
- * A new pair costs some 100 ns.  So its span is twice the last one, up to 1 ms, if
+ * A new pair costs some 100 ns.  So its span is twice the last one, up to 4 ms, if
  * the last pair has foretold it to 25 ns; else 100 us.
  *
  * Error: a pair is accurate to about 10 ns (the counter is read before and
@@ -80,14 +80,20 @@ extern _Thread_local struct st_clock_pair st_clock_pair;
 /* Reads the kernel's clock, and starts a new span if the rate is known. */
 uint64_t st_fast_clock_sync(void);
 
+/* Computes the time from the pair of the calling thread.  Returns 0 if the pair
+ * is not valid now: then st_fast_clock_sync() makes a new one. */
+static inline uint64_t st_clock_pair_now(struct st_clock_pair* p) {
+  uint64_t elapsed = st_counter() - p->base;
+  if (__builtin_expect(elapsed >= p->span, 0))
+    return 0;
+  return p->last = p->ns + ((elapsed * p->rate) >> ST_RATE_SHIFT);
+}
+
 /* Returns the time of CLOCK_BOOTTIME in nanoseconds, computed from the
  * processor's counter where possible. */
 static inline uint64_t st_fast_now(void) {
-  struct st_clock_pair* p = &st_clock_pair;
-  uint64_t elapsed = st_counter() - p->base;
-  if (__builtin_expect(elapsed >= p->span, 0))
-    return st_fast_clock_sync();
-  return p->last = p->ns + ((elapsed * p->rate) >> ST_RATE_SHIFT);
+  uint64_t now = st_clock_pair_now(&st_clock_pair);
+  return __builtin_expect(now != 0, 1) ? now : st_fast_clock_sync();
 }
 
 /* Returns whether the kernel's clock is based on the processor's counter, so

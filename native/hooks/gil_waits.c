@@ -159,7 +159,8 @@ static void write_wait(const struct gil_wait* w) {
   if (!track)
     return;
   PyObject* const values[] = {holder_of(w->holder)};
-  st_hooks.api->past_slice(gil.template, track, w->begin, w->end, values, 1);
+  const struct st_past_slice slice = {w->begin, w->end, values, 1, 0};
+  st_hooks.api->past_slice(gil.template, track, &slice);
 }
 
 /* Python code may run meanwhile, and other threads with it: so each wait is

@@ -98,8 +98,8 @@ static void write_wait(const struct call* c, uint64_t begin, uint64_t end) {
       target && PyTuple_Check(target) && PyTuple_GET_SIZE(target) == 2;
   PyObject* const values[] = {is_pair ? PyTuple_GET_ITEM(target, 0) : Py_None,
                               is_pair ? PyTuple_GET_ITEM(target, 1) : Py_None};
-  st_hooks.api->past_slice(io.entries[c->number].template, NULL, begin, end,
-                           values, 2);
+  const struct st_past_slice slice = {begin, end, values, 2, 0};
+  st_hooks.api->past_slice(io.entries[c->number].template, NULL, &slice);
   Py_XDECREF(target);
 }
 

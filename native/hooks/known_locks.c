@@ -58,8 +58,7 @@ static PyObject* text_of(PyCodeObject* code, int instruction) {
 }
 
 void st_known_lock_make_text(struct st_known_lock* known) {
-  if (known->code)
-    known->text = Py_XNewRef(text_of(known->code, known->instruction));
+  known->text = Py_XNewRef(text_of(known->code, known->instruction));
 }
 
 void st_known_locks_clear(void) {

@@ -54,7 +54,7 @@ static inline struct st_known_lock* st_known_lock_slot(const PyObject* lock) {
  * the slot is the lock's now. */
 static inline bool st_known_lock_claims(struct st_known_lock* slot,
                                         const PyObject* lock) {
-  if (!slot->lock)
+  if (__builtin_expect(!slot->lock, 0))
     st_known_lock_claim(slot, lock);
   return slot->lock == lock;
 }
@@ -62,13 +62,13 @@ static inline bool st_known_lock_claims(struct st_known_lock* slot,
 /* The code that this thread runs has made a lock. */
 void st_known_lock_made(const PyObject* lock, PyThreadState* thread);
 
-/* Makes the text of a lock that has none, unless its code is unknown. */
+/* Makes the text of a lock that has none, and whose code is known. */
 void st_known_lock_make_text(struct st_known_lock* known);
 
 /* Returns where the lock was made, as a borrowed str; NULL if that is unknown,
  * or when out of memory. */
 static inline PyObject* st_known_lock_place(struct st_known_lock* known) {
-  if (__builtin_expect(!known->text, 0))
+  if (__builtin_expect(!known->text && known->code, 0))
     st_known_lock_make_text(known);
   return known->text;
 }

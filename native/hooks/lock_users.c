@@ -1,5 +1,7 @@
 #include "hooks/lock_users.h"
 
+#include "core/hot.h"
+
 enum { ROLES_LOG2 = 8, ROLES = 1 << ROLES_LOG2 };
 
 enum role { USER, LIBRARY, HIDDEN };
@@ -63,7 +65,7 @@ static inline enum role find_user(PyThreadState* thread,
   return role;
 }
 
-bool st_hidden_uses_lock(PyThreadState* thread) {
+ST_HOT bool st_hidden_uses_lock(PyThreadState* thread) {
   struct st_stack_frame frame;
   return find_user(thread, &frame) == HIDDEN;
 }

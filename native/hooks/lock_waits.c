@@ -2,12 +2,22 @@
 
 #include <stdbool.h>
 
+#include "core/hot.h"
 #include "hooks/known_locks.h"
 #include "hooks/lock_call.h"
+#include "hooks/lock_flag.h"
 #include "hooks/lock_users.h"
+#include "hooks/thread_clock.h"
 #include "hooks/tracer.h"
 
 enum { MAX_ENTRIES = 16 };
+
+enum { PLACE }; /* The index of the value made_at. */
+
+/* Parts of the functions that run as acquire().  After a wait the processor
+ * foretells no branch, so there are few: in each function the form of the call and
+ * the kind of the lock are known, and the wait returns to one function of ours. */
+#define INLINE inline __attribute__((always_inline))
 
 /* The two types of locks. */
 enum kind { LOCK, RLOCK };
@@ -30,12 +40,13 @@ static struct {
   PyObject *for_lock, *for_notification;
   PyInterpreterState* interpreter;
   /* The original functions stay after the end: calls may be inside of ours. */
-  PyCFunction is_locked[2], with_keywords[2], fast[2], without[2], make[3];
+  PyCFunction with_keywords[2], fast[2], without[2], make[3];
   newfunc create[2];
   struct entry entries[MAX_ENTRIES];
   int entry_count;
   PyTypeObject* types[2];
   PyObject* dont_block; /* The arguments (False,). */
+  size_t flag;          /* Of a LOCK, as st_lock_flag_find() returns it. */
   uint64_t short_waits, short_ns;
 } waits;
 
@@ -73,13 +84,15 @@ static void write_wait(const struct wait* w) {
   PyObject* tid = w->holder ? PyLong_FromUnsignedLongLong(w->holder) : NULL;
   PyObject* const values[] = {place ? place : Py_None, tid ? tid : Py_None,
                               w->result == Py_False ? Py_True : Py_None};
-  st_hooks.api->past_slice(template, NULL, w->begin, w->end, values, 3);
+  const struct st_past_slice slice = {w->begin, w->end, values, 3,
+                                      .repeated = 1 << PLACE};
+  st_hooks.api->past_slice(template, NULL, &slice);
   Py_XDECREF(tid);
 }
 
 /* Writes a long wait, and counts a short one that ended with the lock.  Waits of
  * our own code are left out. */
-static void note_wait(const struct wait* w) {
+ST_HOT static void note_wait(const struct wait* w) {
   uint64_t ns = w->end - w->begin;
   bool is_long = ns >= ST_MIN_LOCK_WAIT_NS;
   if ((!is_long && w->result != Py_True) || st_hidden_uses_lock(w->thread))
@@ -104,12 +117,12 @@ __attribute__((noinline)) static void note_failed_wait(const struct wait* w) {
 
 /* --- Acquiring ----------------------------------------------------------- */
 
-static PyObject* run_as_waiting(const struct st_lock_call* c,
-                                struct st_known_lock* known) {
-  if (st_known_lock_claims(known, c->lock))
+static INLINE PyObject* run_as_waiting(const struct st_lock_call* c,
+                                       struct st_known_lock* known) {
+  if (ST_LIKELY(st_known_lock_claims(known, c->lock)))
     known->waiting++;
   PyObject* result = st_lock_call_run(c);
-  if (known->lock == c->lock && known->waiting)
+  if (ST_LIKELY(known->lock == c->lock && known->waiting))
     known->waiting--;
   return result;
 }
@@ -124,14 +137,14 @@ static uint64_t other_holder(const struct st_known_lock* known,
   return is_other ? known->holder : 0;
 }
 
-static PyObject* acquire_and_measure(const struct st_lock_call* c,
-                                     struct st_known_lock* known,
-                                     PyThreadState* thread) {
+static INLINE PyObject* acquire_and_measure(const struct st_lock_call* c,
+                                            struct st_known_lock* known,
+                                            PyThreadState* thread) {
   struct wait w = {.thread = thread, .known = known, .lock = c->lock};
   w.holder = other_holder(known, c->lock, thread);
-  w.begin = st_hooks.api->now();
+  w.begin = st_thread_now();
   PyObject* result = run_as_waiting(c, known);
-  w.end = st_hooks.api->now();
+  w.end = st_thread_now();
   w.result = result;
   if (!w.holder) /* It was handed over to a thread that has told so meanwhile. */
     w.holder = other_holder(known, c->lock, thread);
@@ -158,11 +171,8 @@ __attribute__((noinline)) static PyObject* try_to_acquire(enum kind kind,
 }
 
 /* An RLock can't be asked: it may be held by its own thread. */
-static bool says_free(const struct call* c) {
-  PyCFunction is_locked = c->kind == LOCK ? waits.is_locked[LOCK] : NULL;
-  PyObject* locked = is_locked ? is_locked(c->call.lock, NULL) : NULL;
-  Py_XDECREF(locked);
-  return locked == Py_False;
+static INLINE bool can_be_asked(const struct call* c) {
+  return c->kind == LOCK && waits.flag;
 }
 
 /* Whether a thread may own the lock although the lock says that it is free: a
@@ -175,17 +185,17 @@ static bool may_be_handed_over(const struct st_known_lock* known,
 
 /* A lock that may be free is tried: the time in which a thread takes a free one
  * is no wait, however long others have the CPU meanwhile. */
-static PyObject* acquire_recorded(const struct call* c,
-                                  struct st_known_lock* known,
-                                  PyThreadState* thread) {
-  bool seems_free = says_free(c);
-  if (seems_free && !may_be_handed_over(known, c->call.lock))
+static INLINE PyObject* acquire_recorded(const struct call* c,
+                                         struct st_known_lock* known,
+                                         PyThreadState* thread) {
+  bool can_ask = ST_LIKELY(can_be_asked(c));
+  bool seems_free = can_ask && !st_lock_flag(c->call.lock, waits.flag);
+  if (ST_UNLIKELY(seems_free) && !may_be_handed_over(known, c->call.lock))
     return st_lock_call_run(&c->call);
   enum st_lock_wish wish = st_lock_call_wish(&c->call);
-  if (wish == ST_NEVER_WAITS)
+  if (ST_UNLIKELY(wish == ST_NEVER_WAITS))
     return st_lock_call_run(&c->call);
-  if (ST_UNLIKELY(seems_free || c->kind == RLOCK) &&
-      wish == ST_WAITS_IF_TAKEN) {
+  if (ST_UNLIKELY(seems_free || !can_ask) && wish == ST_WAITS_IF_TAKEN) {
     PyObject* result = try_to_acquire(c->kind, c->call.lock);
     if (result != Py_False)
       return result;
@@ -194,9 +204,9 @@ static PyObject* acquire_recorded(const struct call* c,
   return acquire_and_measure(&c->call, known, thread);
 }
 
-static PyObject* acquire(const struct call* c) {
+static INLINE PyObject* acquire(const struct call* c) {
   PyThreadState* thread = recorded_thread();
-  if (!thread)
+  if (ST_UNLIKELY(!thread))
     return st_lock_call_run(&c->call);
   struct st_known_lock* known = st_known_lock_slot(c->call.lock);
   PyObject* result = acquire_recorded(c, known, thread);
@@ -205,35 +215,35 @@ static PyObject* acquire(const struct call* c) {
   return result;
 }
 
-#define ST_ACQUIRE(name, kind_)                                         \
-  static PyObject* name##_with_keywords(PyObject* self, PyObject* args, \
-                                        PyObject* kwargs) {             \
-    struct call c = {kind_,                                             \
-                     {.lock = self,                                     \
-                      .flags = ST_WITH_KEYWORDS,                        \
-                      .function = waits.with_keywords[kind_],           \
-                      .tuple = args,                                    \
-                      .names = kwargs}};                                \
-    return acquire(&c);                                                 \
-  }                                                                     \
-  static PyObject* name##_fast(PyObject* self, PyObject* const* args,   \
-                               Py_ssize_t count, PyObject* names) {     \
-    struct call c = {kind_,                                             \
-                     {.lock = self,                                     \
-                      .flags = METH_FASTCALL,                           \
-                      .function = waits.fast[kind_],                    \
-                      .array = args,                                    \
-                      .count = count,                                   \
-                      .names = names}};                                 \
-    return acquire(&c);                                                 \
-  }                                                                     \
-  static PyObject* name##_without(PyObject* self, PyObject* unused) {   \
-    (void)unused;                                                       \
-    struct call c = {kind_,                                             \
-                     {.lock = self,                                     \
-                      .flags = METH_NOARGS,                             \
-                      .function = waits.without[kind_]}};               \
-    return acquire(&c);                                                 \
+#define ST_ACQUIRE(name, kind_)                                                \
+  ST_HOT static PyObject* name##_with_keywords(PyObject* self, PyObject* args, \
+                                               PyObject* kwargs) {             \
+    struct call c = {kind_,                                                    \
+                     {.lock = self,                                            \
+                      .flags = ST_WITH_KEYWORDS,                               \
+                      .function = waits.with_keywords[kind_],                  \
+                      .tuple = args,                                           \
+                      .names = kwargs}};                                       \
+    return acquire(&c);                                                        \
+  }                                                                            \
+  ST_HOT static PyObject* name##_fast(PyObject* self, PyObject* const* args,   \
+                                      Py_ssize_t count, PyObject* names) {     \
+    struct call c = {kind_,                                                    \
+                     {.lock = self,                                            \
+                      .flags = METH_FASTCALL,                                  \
+                      .function = waits.fast[kind_],                           \
+                      .array = args,                                           \
+                      .count = count,                                          \
+                      .names = names}};                                        \
+    return acquire(&c);                                                        \
+  }                                                                            \
+  ST_HOT static PyObject* name##_without(PyObject* self, PyObject* unused) {   \
+    (void)unused;                                                              \
+    struct call c = {kind_,                                                    \
+                     {.lock = self,                                            \
+                      .flags = METH_NOARGS,                                    \
+                      .function = waits.without[kind_]}};                      \
+    return acquire(&c);                                                        \
   }
 
 ST_ACQUIRE(lock, LOCK)
@@ -311,9 +321,6 @@ static void hook_type(enum kind kind, PyObject* type, newfunc create) {
   if (!type || !PyType_Check(type))
     return;
   waits.types[kind] = (PyTypeObject*)type;
-  PyMethodDef* locked = method_of(waits.types[kind], "locked");
-  if (locked && locked->ml_flags == METH_NOARGS)
-    waits.is_locked[kind] = locked->ml_meth;
   hook_acquire(kind, "acquire");
   hook_acquire(kind, "__enter__");
   hook_acquire(kind, "acquire_lock");
@@ -351,7 +358,7 @@ static PyObject* start(PyObject* Py_UNUSED(module), PyObject* args) {
   PyObject* module = PyImport_ImportModule("_thread");
   if (!waits.dont_block)
     waits.dont_block = PyTuple_Pack(1, Py_False);
-  if (!module || !waits.dont_block) {
+  if (!module || !waits.dont_block || !st_lock_call_start()) {
     Py_XDECREF(module);
     return NULL;
   }
@@ -360,6 +367,7 @@ static PyObject* start(PyObject* Py_UNUSED(module), PyObject* args) {
   PyObject* lock = PyObject_GetAttrString(module, "LockType");
   PyObject* rlock = PyObject_GetAttrString(module, "RLock");
   PyErr_Clear();
+  waits.flag = st_lock_flag_find(module);
   hook_type(LOCK, lock, create_lock);
   hook_type(RLOCK, rlock, create_rlock);
   hook_makers(module);

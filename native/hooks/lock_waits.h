@@ -11,6 +11,7 @@
  * Event, Semaphore, Barrier and queue.Queue end up there, too.
  *
  *   a free lock    is taken by the original function; nothing is measured
+ *                  (lock_flag.h tells that it is free)
  *   an attempt     `acquire(False)` and a time of 0 never wait: the same
  *   a taken lock   the time before and after the original function is read; a
  *                  wait of ST_MIN_LOCK_WAIT_NS or more is a slice, with the

@@ -3,6 +3,7 @@
 #define Py_BUILD_CORE 1
 #include "hooks/python_layout.h"
 
+#include <internal/pycore_dict.h>
 #include <internal/pycore_frame.h>
 #include <internal/pycore_gc.h>
 #include <internal/pycore_interp.h>
@@ -12,6 +13,8 @@
 #if PY_VERSION_HEX >= 0x030E0000
 #include <internal/pycore_interpframe.h>
 #endif
+
+#include "core/hot.h"
 
 #if PY_VERSION_HEX >= 0x030D0000
 #define FRAME_CODE f_executable
@@ -106,7 +109,7 @@ static struct st_stack_frame python_call(_PyInterpreterFrame* f) {
   return frame;
 }
 
-struct st_stack_frame st_python_frame(PyThreadState* thread) {
+ST_HOT struct st_stack_frame st_python_frame(PyThreadState* thread) {
 #if PY_VERSION_HEX >= 0x030D0000
   return python_call(thread->current_frame);
 #else
@@ -114,7 +117,7 @@ struct st_stack_frame st_python_frame(PyThreadState* thread) {
 #endif
 }
 
-struct st_stack_frame st_python_caller(struct st_stack_frame frame) {
+ST_HOT struct st_stack_frame st_python_caller(struct st_stack_frame frame) {
   _PyInterpreterFrame* f = (_PyInterpreterFrame*)(uintptr_t)frame.address;
   return python_call(f ? f->previous : NULL);
 }
@@ -151,6 +154,18 @@ PyObject* st_python_global(struct st_stack_frame frame, PyObject* name) {
   if (!value)
     PyErr_Clear();
   return value;
+}
+
+ST_HOT bool st_python_only_item(PyObject* dict, PyObject** key,
+                                PyObject** value) {
+  const PyDictObject* d = (const PyDictObject*)dict;
+  if (d->ma_used != 1 || d->ma_values || !DK_IS_UNICODE(d->ma_keys) ||
+      d->ma_keys->dk_nentries != 1)
+    return false;
+  const PyDictUnicodeEntry* entry = DK_UNICODE_ENTRIES(d->ma_keys);
+  *key = entry->me_key;
+  *value = entry->me_value;
+  return true;
 }
 
 /* The lowest bits of the link are marks of the collector. */

@@ -55,6 +55,9 @@ PyObject* st_python_variable(struct st_stack_frame frame, int i,
 /* Returns the value of a global variable of a frame, or NULL.  A borrowed
  * reference. */
 PyObject* st_python_global(struct st_stack_frame frame, PyObject* name);
+/* Finds the item of a dict that has one, without a call of libpython.  Returns
+ * false if it has more, or its layout is unusual.  Borrowed references. */
+bool st_python_only_item(PyObject* dict, PyObject** key, PyObject** value);
 /* Calls `each` with the objects that the garbage collector of the main
  * interpreter tracks.  The caller holds the GIL; `each` makes and frees no
  * object. */

@@ -66,6 +66,7 @@ NAMES = {
     "->use_tracing": "3.11",
     "BEFORE_WITH": "3.11-3.13",
     "CALL_KW": "3.13-",
+    "pycore_dict.h": "3.11-",
     "pycore_frame.h": "3.11-",
     "pycore_gc.h": "3.11-",
     "pycore_interp.h": "3.11-",

@@ -59,6 +59,8 @@ class Event:
 
 def _argument(annotation: Any, strings: dict[tuple[str, int], Any]) -> tuple[str, Any]:
     name = annotation.name or strings[("argument", annotation.name_iid or 0)]
+    if annotation.string_value_iid:
+        return name, strings[("text", annotation.string_value_iid)]
     for field in ("string_value", "int_value", "uint_value", "bool_value"):
         value = getattr(annotation, field)
         if value:
@@ -73,6 +75,8 @@ def _intern(data: Any, strings: dict[tuple[str, int], Any]) -> None:
         strings[("category", entry.iid)] = entry.name
     for entry in data.debug_annotation_names:
         strings[("argument", entry.iid)] = entry.name
+    for entry in data.debug_annotation_string_values:
+        strings[("text", entry.iid)] = entry.str.decode()
     for entry in data.log_message_body:
         strings[("log", entry.iid)] = entry.body
     for entry in data.source_locations:

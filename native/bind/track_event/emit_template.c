@@ -179,9 +179,8 @@ static void emit_end(const struct event_request* begin, uint32_t begun,
     st_emit(&e, running);
 }
 
-/* Writes the BEGIN that is requested, and the END. */
-static void emit_template_slice(const struct event_request* r, uint32_t mask,
-                                uint64_t end) {
+void emit_template_slice(const struct event_request* r, uint32_t mask,
+                         uint64_t end) {
   if (UNLIKELY(st_events_underway))
     return;
   uint64_t track = 0;
@@ -190,75 +189,4 @@ static void emit_template_slice(const struct event_request* r, uint32_t mask,
     return;
   uint32_t since = st_start_counter;
   emit_end(r, s ? mask : st_emit(r, mask), since, end);
-}
-
-/* --- slices of the past --------------------------------------------------- */
-
-RARE static void emit_past(EventTemplateObject* template, TrackObject* track,
-                           const struct past_slice* slice, uint32_t mask) {
-  struct event_request r = {.type = ST_SLICE_BEGIN,
-                            .on_thread_track = !track,
-                            .track = track,
-                            .has_timestamp = true,
-                            .is_past = true,
-                            .timestamp = slice->begin};
-  template_request(&r, template, slice->values, slice->count);
-  emit_template_slice(&r, mask, slice->end);
-}
-
-/* Writes the BEGIN of a slice, for which there is room.  Returns false, with
- * nothing written, if a value is not plain or has no name. */
-static ALWAYS_INLINE bool put_own_begin(struct st_sequence* s,
-                                        const struct template_entry* e,
-                                        const struct past_slice* slice) {
-  uint8_t* p = s->writer.cur + 2;
-  const uint8_t* limit = p + MAX_HEAD + MAX_VALUES;
-  p = st_trace_packet_put_timestamp(p, slice->begin - s->last_timestamp);
-  p = st_trace_packet_put_sequence_flags(p, NEEDS_STATE);
-  *p++ = ST_FIELD_TRACE_PACKET_TRACK_EVENT << 3 | ST_WIRE_DELIMITED;
-  uint8_t* size = p;
-  p = st_track_event_put_type(p + 2, ST_SLICE_BEGIN);
-  p = put_values(p, limit, e, slice->values, slice->count);
-  if (UNLIKELY(!p))
-    return false;
-  s->last_timestamp = slice->begin;
-  st_finish_wide(s, size, put_block(p, e));
-  return true;
-}
-
-/* Writes the END of a slice, for which there is room. */
-static ALWAYS_INLINE void put_own_end(struct st_sequence* s, uint64_t end) {
-  uint8_t* size;
-  uint8_t* p =
-      st_put_small_head(s, s->writer.cur + 1, ST_SLICE_END, end, &size);
-  st_finish_small(s, size, p);
-}
-
-/* Writes a slice on the thread's own track.  Returns false, with nothing written,
- * if the caller has to use emit_past. */
-static ALWAYS_INLINE bool write_own(const EventTemplateObject* template,
-                                    const struct past_slice* slice,
-                                    uint32_t mask) {
-  struct thread_sequence* t = only_sequence(st_thread, mask);
-  if (UNLIKELY(st_events_underway || !t || t->filter_annotations ||
-               !t->templates))
-    return false;
-  struct st_sequence* s = &t->core;
-  const struct template_entry* e = template_cache_entry(t->templates, template);
-  if (UNLIKELY(e->number != template->number || e->epoch != s->epoch ||
-               !st_sequence_is_current(s) || slice->begin < s->last_timestamp))
-    return false;
-  size_t room = MAX_HEAD + MAX_VALUES + e->size + ST_SMALL_EVENT;
-  if (UNLIKELY(!st_trace_writer_has_room(&s->writer, room, 2) ||
-               !put_own_begin(s, e, slice)))
-    return false;
-  put_own_end(s, slice->end);
-  return true;
-}
-
-void emit_past_slice(EventTemplateObject* template, TrackObject* track,
-                     const struct past_slice* slice) {
-  uint32_t mask = category_mask(template->category);
-  if (mask && (track || !write_own(template, slice, mask)))
-    emit_past(template, track, slice, mask);
 }

@@ -25,15 +25,7 @@ void template_request(struct event_request* request,
  * that of st_emit. */
 uint32_t emit_template(const struct event_request* request, uint32_t mask);
 
-/* A slice that has ended.  A value may be Py_None. */
-struct past_slice {
-  uint64_t begin, end;
-  PyObject* const* values;
-  Py_ssize_t count;
-};
-
-/* Writes a slice of a template on a track; NULL is the calling thread's.  On
- * that track it takes a short path: after a wait the processor's caches have
- * little of this code, so each line of it counts. */
-void emit_past_slice(EventTemplateObject* template, TrackObject* track,
-                     const struct past_slice* slice);
+/* Writes the BEGIN of a slice, which is requested, and its END.  Writes nothing
+ * while the thread records another event. */
+void emit_template_slice(const struct event_request* begin, uint32_t mask,
+                         uint64_t end);

@@ -48,6 +48,7 @@ static void sequence_free(struct thread_sequence* s) {
                      s->core.events_lost);
   identity_cache_free(&s->names);
   identity_cache_free(&s->argument_names);
+  identity_cache_free(&s->texts);
   identity_cache_free(&s->codes);
   identity_cache_free(&s->locations);
   call_cache_free(s->calls);

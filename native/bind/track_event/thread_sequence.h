@@ -70,6 +70,7 @@ struct thread_sequence {
   uint32_t log_messages;
   struct st_identity_cache names;
   struct st_identity_cache argument_names;
+  struct st_identity_cache texts; /* Values of arguments: past_slice.h. */
   /* A cache from code objects to the ids of their names. */
   struct st_identity_cache codes;
   /* A cache from code objects to the ids of their source locations. */

@@ -22,6 +22,8 @@
 
 #define ST_TRACK_EVENT_API "stretto._native._track_event_api"
 
+struct st_clock_pair;
+
 /* The time, track, arguments and flows of an event that is written after it
  * happened. */
 struct st_past_event {
@@ -37,14 +39,28 @@ struct st_past_event {
   uint64_t thread_time_us;
 };
 
+/* A slice that has ended, with the values of a template.  A value may be
+ * Py_None. */
+struct st_past_slice {
+  uint64_t begin, end;
+  PyObject* const* values;
+  Py_ssize_t count;
+  /* A bit for each value that is None or a str which comes again and again: the
+   * str is written once in each chunk, and then by an id. */
+  unsigned repeated;
+};
+
 struct st_track_event_api {
   /* The time of the trace's clock. */
   uint64_t (*now)(void);
-  /* Writes a slice of a template that has ended, with its values, which may be
-   * Py_None, on a track; NULL is the calling thread's.  Writes nothing while the
-   * thread records another event. */
-  void (*past_slice)(PyObject* template, PyObject* track, uint64_t begin,
-                     uint64_t end, PyObject* const* values, Py_ssize_t count);
+  /* Returns the clock of the calling thread, for st_clock_pair_now(), which is
+   * faster.  It exists as long as the thread. */
+  struct st_clock_pair* (*clock)(void);
+  /* Writes a slice of a template, a stretto.EventTemplate, on a track; NULL is
+   * the calling thread's.  Writes nothing while the thread records another
+   * event. */
+  void (*past_slice)(PyObject* template, PyObject* track,
+                     const struct st_past_slice* slice);
   /* Returns the slots that now record the category, a stretto.Category. */
   uint32_t (*enabled)(PyObject* category);
   /* Writes the BEGIN of a slice for the call of a code object, which gives the

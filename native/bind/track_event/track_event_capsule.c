@@ -4,20 +4,25 @@
 #include "bind/common/untraced_calls.h"
 #include "bind/track_event/call_blocks.h"
 #include "bind/track_event/emit.h"
-#include "bind/track_event/emit_template.h"
+#include "bind/track_event/past_slice.h"
 #include "bind/track_event/process_track.h"
 #include "bind/track_event/source_location.h"
 #include "bind/track_event/thread_state.h"
 #include "bind/track_event/track_event_api.h"
 #include "core/fast_clock.h"
+#include "core/hot.h"
 #include "core/session_slots.h"
 
 static uint32_t api_enabled(PyObject* category) {
   return category_mask((CategoryObject*)category);
 }
 
-static uint64_t api_now(void) {
+ST_HOT static uint64_t api_now(void) {
   return st_fast_now();
+}
+
+static struct st_clock_pair* api_clock(void) {
+  return &st_clock_pair;
 }
 
 static uint32_t begin(struct event_request* r, uint32_t mask,
@@ -189,13 +194,6 @@ static void api_instant_past(PyObject* category, PyObject* name,
     st_emit(&r, mask);
 }
 
-static void api_past_slice(PyObject* template, PyObject* track, uint64_t begin,
-                           uint64_t end, PyObject* const* values,
-                           Py_ssize_t count) {
-  const struct past_slice slice = {begin, end, values, count};
-  emit_past_slice((EventTemplateObject*)template, (TrackObject*)track, &slice);
-}
-
 static PyObject* api_thread_track(uint64_t native_id) {
   uint8_t descriptor[ST_THREAD_DESCRIPTOR];
   uint64_t uuid;
@@ -222,7 +220,8 @@ static void api_set_code_name(PyObject* (*name_of)(PyObject* code)) {
 
 static const struct st_track_event_api kApi = {
     .now = api_now,
-    .past_slice = api_past_slice,
+    .clock = api_clock,
+    .past_slice = emit_past_slice,
     .enabled = api_enabled,
     .begin_code = api_begin_code,
     .take_traced = api_take_traced,

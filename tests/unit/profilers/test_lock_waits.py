@@ -84,6 +84,46 @@ def test_wait_for_a_condition_or_a_queue_is_one_for_a_notification() -> None:
     assert places == [f"{__file__}:{first + line}" for line in (4, 6)]
 
 
+def test_place_of_a_lock_is_written_once_and_then_by_an_id() -> None:
+    with recorded("python.waits") as result:
+        lock = threading.Lock()
+        lock.acquire()
+        for _ in range(6):
+            assert not lock.acquire(timeout=SHORT_S)
+    places = {wait.args["made_at"] for wait in begins(result.events)}
+    assert len(places) == 1
+    first_event_and_text = 2
+    assert result.trace.count(places.pop().encode()) == first_event_and_text
+
+
+@pytest.mark.parametrize("size", [250, 400])
+def test_long_place_of_a_lock_is_written(size: int) -> None:
+    file, names = "f" * size, {"threading": threading}
+    with recorded("python.waits") as result:
+        exec(compile("lock = threading.Lock()", file, "exec"), names)
+        lock: Any = names["lock"]
+        lock.acquire()
+        for _ in range(3):
+            assert not lock.acquire(timeout=SHORT_S)
+    places = [wait.args["made_at"] for wait in begins(result.events)]
+    assert places == [f"{file}:1 (<module>)"] * 3
+
+
+def test_arguments_of_acquire_may_be_a_dict_of_any_layout() -> None:
+    grown = dict.fromkeys(map(str, range(20)))
+    grown.clear()
+    grown["".join(["time", "out"])] = SHORT_S
+    with recorded("python.waits") as result:
+        lock = threading.Lock()
+        lock.acquire()
+        assert not lock.acquire(**grown)
+        assert not lock.acquire(blocking=True, timeout=SHORT_S)
+        assert not lock.acquire(blocking=False)
+        with pytest.raises(TypeError):
+            lock.acquire(unknown=1.0)  # type: ignore[call-arg]
+    assert [wait.name for wait in begins(result.events)] == ["wait for lock"] * 2
+
+
 def test_free_locks_and_locks_of_the_same_thread_have_no_slices() -> None:
     with recorded("python.waits") as result:
         lock, again = threading.Lock(), threading.RLock()

@@ -1,0 +1,7 @@
+/* Marks functions that run after a wait.  The linker puts them side by side: after
+ * a wait the processor's caches have little of their code, so each page of it
+ * counts.
+ */
+#pragma once
+
+#define ST_HOT __attribute__((hot))
