@@ -205,10 +205,10 @@ static uint64_t unchanged_until(const struct st_shown_calls* s, uint64_t now) {
 }
 
 /* Merges the samples in the ring that are older than the event at `now`
- * (stack_samples.h).  Returns the open calls of the calling thread.  Returns
- * NULL when out of memory, or if the thread is handling another event.  Another
- * thread that runs meanwhile leaves the calls alone. */
-static struct st_shown_calls* up_to_date(uint64_t now, bool entering) {
+ * (stack_samples.h).  Returns the open calls of the calling thread, which are
+ * busy: another thread that runs meanwhile leaves them alone.  Returns NULL when
+ * out of memory, or if the thread is handling another event. */
+static inline struct st_shown_calls* merge_older(uint64_t now, bool entering) {
   bool is_new = !st_thread_shown;
   struct st_shown_calls* s = st_shown_get();
   if (ST_UNLIKELY(!s || s->busy))
@@ -221,6 +221,14 @@ static struct st_shown_calls* up_to_date(uint64_t now, bool entering) {
   s->now = now;
   if (ST_UNLIKELY(s->sampled))
     st_shown_extend(s, unchanged_until(s, now));
+  return s;
+}
+
+/* Merges those samples, and ends the wait that samples have found. */
+static struct st_shown_calls* up_to_date(uint64_t now, bool entering) {
+  struct st_shown_calls* s = merge_older(now, entering);
+  if (ST_UNLIKELY(!s))
+    return NULL;
   if (ST_UNLIKELY(s->c_calls.wait.site))
     st_wait_ends(s, unchanged_until(s, now), now);
   write_threshold(now);
@@ -342,12 +350,14 @@ void st_auto_c_return(void) {
   s->busy = false;
 }
 
+static bool is_on(void) {
+  return st_hooks.running && st_hooks.auto_detail && !st_hooks.in_new_child;
+}
+
 /* Returns the open calls of the calling thread at a begin or end of a span.
  * Returns NULL if auto detail does not run. */
 static struct st_shown_calls* calls_at_span(uint64_t now) {
-  if (!st_hooks.running || !st_hooks.auto_detail || st_hooks.in_new_child)
-    return NULL;
-  return up_to_date(now, false);
+  return is_on() ? up_to_date(now, false) : NULL;
 }
 
 void st_auto_collection_begins(void) {
@@ -389,6 +399,37 @@ void st_auto_step_is_over(uint64_t begin, struct st_span outer, bool written) {
   if (written)
     st_shown_step_written(s, st_hooks.api->now());
   s->step = outer;
+}
+
+/* Closes the calls that are not on the stack of the calling thread. */
+static void settle_here(struct st_shown_calls* s) {
+  struct st_stack_frame f = st_python_frame(PyThreadState_Get());
+  st_shown_settle(s, f.address);
+  const struct st_shown_frame* last =
+      s->depth ? &s->frames[s->depth - 1] : NULL;
+  if (!last || last->address != f.address ||
+      (uint64_t)(uintptr_t)last->record->code == f.code)
+    return;
+  st_shown_cut(s, s->depth - 1);
+  st_shown_settle(s, f.address);
+}
+
+uint64_t st_auto_wait_ends(uint64_t begin, uint64_t end) {
+  struct st_shown_calls* s =
+      !ST_CALLS_ARE_REPORTED && is_on() ? merge_older(end, false) : NULL;
+  if (!s)
+    return begin;
+  uint64_t until = unchanged_until(s, end);
+  if (until <= begin)
+    st_wait_ends(s, until, begin); /* An earlier one. */
+  settle_here(s);
+  st_shown_note_event(s, end);
+  st_shown_note_wait_end(s);
+  begin = st_shown_fit(s, begin, 0);
+  st_wait_is_known(s, begin, end + 1);
+  st_shown_fit(s, begin, end + 1);
+  s->busy = false;
+  return begin;
 }
 
 static PyObject* totals_of_function(const struct st_code_record* r) {

@@ -65,6 +65,13 @@ bool st_auto_c_call(PyObject* code, PyObject* offset, PyObject* callable);
 /* Handles the end of a call of a C function. */
 void st_auto_c_return(void);
 
+/* A wait of the calling thread is over; its slice will be written.  Where calls
+ * are not reported, the calls that contain it are made to begin before it, and to
+ * end after it, and a slice that samples have found for it gets its times.
+ * Returns the begin of the slice: after those of the calls whose BEGINs are
+ * written. */
+uint64_t st_auto_wait_ends(uint64_t begin, uint64_t end);
+
 /* A garbage collection begins on the calling thread; its slice is not written
  * yet. */
 void st_auto_collection_begins(void);

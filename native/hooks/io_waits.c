@@ -2,6 +2,7 @@
 
 #include <stdbool.h>
 
+#include "hooks/auto_detail.h"
 #include "hooks/tracer.h"
 
 /* The forms of C functions: their arguments after `self`. */
@@ -90,6 +91,7 @@ static PyObject* subject_of(const struct call* c) {
 }
 
 static void write_wait(const struct call* c, uint64_t begin, uint64_t end) {
+  begin = st_auto_wait_ends(begin, end);
   PyObject* subject = subject_of(c);
   PyObject* target = subject ? PyObject_CallOneArg(io.describe, subject) : NULL;
   if (subject && !target)

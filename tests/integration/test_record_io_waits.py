@@ -40,6 +40,17 @@ with open("fifo") as fifo:
     fifo.read()
 print(server.getsockname()[1])
 """
+SLEEPS = """\
+import threading, time
+
+def work():
+    for _ in range(5):
+        time.sleep(0.1)  # sleep: the waits to be recorded
+
+thread = threading.Thread(target=work, name="worker")
+thread.start()
+thread.join()
+"""
 WAITS = "import time; time.sleep(0.1)"  # sleep: the wait to be recorded
 SQL = """
 select slice.name as name, slice.dur as dur, thread.name as thread, process.name as process,
@@ -117,3 +128,25 @@ def test_without_the_right_waits_in_functions_of_python_are_recorded(tmp_path: P
     assert ("socket.recv", "MainThread", None, peer) in found
     assert ("io.open", "MainThread", str(tmp_path / "fifo"), None) in found
     assert ("time.sleep", "server", None, None) in found
+
+
+def test_function_contains_its_waits(tmp_path: Path) -> None:
+    """Also where only samples find the function: on CPython 3.11."""
+    (tmp_path / "script.py").write_text(SLEEPS)
+    trace = tmp_path / "t.pftrace"
+    assert record(trace, "--category", "python.io_waits", "script.py", cwd=tmp_path).status == 0
+    sql = (
+        "select s.name as name, s.category as category, ts, ts + dur as end, dur from slice s"
+        " join thread_track t on s.track_id = t.id join thread using (utid)"
+        " where thread.name = 'worker' order by ts, dur desc"
+    )
+    with TraceProcessor(str(trace), engine="sqlite") as processor:
+        rows = list(processor.query(sql))
+    (work,) = (row for row in rows if row.name == "work")
+    sleeps = [row for row in rows if row.category == "python.io_waits"]
+    assert {row.name for row in sleeps} == {"time.sleep"}
+    assert len(sleeps) == 5
+    assert all(row.dur >= 50_000_000 for row in sleeps)
+    ends = [work.ts, *(row.end for row in sleeps)]
+    begins = [*(row.ts for row in sleeps), work.end]
+    assert all(end <= begin for end, begin in zip(ends, begins, strict=True))
