@@ -1,9 +1,11 @@
 #include "preload/sampler.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "core/fork_guard.h"
 #include "probes/call_chain.h"
@@ -177,6 +179,18 @@ static bool make_owner_page(void) {
   return true;
 }
 
+/* Whether the folder has a file of this process: one of the program that it has
+ * executed before. */
+static bool has_old_file(void) {
+  DIR* folder = opendir(sampler.folder);
+  bool found = false;
+  for (struct dirent* e; folder && !found && (e = readdir(folder));)
+    found = strtol(e->d_name, NULL, 10) == getpid();
+  if (folder)
+    closedir(folder);
+  return found;
+}
+
 __attribute__((constructor)) static void start_sampler(void) {
   const char* text = getenv("STRETTO_NATIVE_HEAP");
   if (!text || !configure(text))
@@ -190,6 +204,8 @@ __attribute__((constructor)) static void start_sampler(void) {
     at_fork.child = on_fork;
     st_fork_register(&at_fork);
     st_sampler_is_on = true;
+    if (has_old_file())
+      start_or_stop();
   }
   errno = error;
 }

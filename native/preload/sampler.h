@@ -8,8 +8,9 @@
  *
  * The environment starts it: STRETTO_NATIVE_HEAP=INTERVAL:FOLDER.  Its results
  * are in a file of that folder (probes/heap_file.h), which the first sample makes:
- * a program that allocates next to nothing leaves none.  Nothing has to be done at
- * the end of the program.
+ * a program that allocates next to nothing leaves none.  After exec the program
+ * makes it at its start, so that the reader knows that the memory of the old one
+ * is gone.  Nothing has to be done at the end of the program.
  *
  * What it may not do: change errno or the result of a call, fail, wait for long,
  * or be called by itself.

@@ -1,6 +1,6 @@
 /* A program with known allocations, for test_record_native_heap.py.
  *
- *   native_heap WAY_TO_END       return, _exit, kill, exec, fork
+ *   native_heap WAY_TO_END       return, _exit, kill, exec, exec true, exec sleep, fork
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -156,6 +156,10 @@ int main(int argc, char** argv) {
   fflush(stdout);
   if (!strcmp(end, "exec"))
     execl(argv[0], argv[0], "_exit", (char*)NULL);
+  if (!strcmp(end, "exec true"))
+    execlp("true", "true", (char*)NULL);
+  if (!strcmp(end, "exec sleep"))
+    execlp("sleep", "sleep", "1.5", (char*)NULL);
   if (!strcmp(end, "_exit"))
     _exit(5);
   if (!strcmp(end, "kill"))

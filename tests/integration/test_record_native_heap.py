@@ -109,6 +109,18 @@ def test_memory_of_a_program_that_is_replaced_is_free(
     assert is_estimate(functions["hold_much"][1], 16 * MB)
 
 
+@pytest.mark.parametrize("end", ["exec true", "exec sleep"])
+def test_memory_is_free_after_exec_of_a_program_that_allocates_little(
+    oracle: Any, tmp_path: Path, program: str, end: str
+) -> None:
+    run = record(tmp_path / "t.pftrace", "--native-heap=64k", program, end)
+    assert run.status == 0
+    processes = held(check_trace(oracle, run.trace)).values()
+    (functions,) = (each for each in processes if "hold_much" in each)
+    assert functions["hold_much"][0] == 0
+    assert functions["hold_much"][1] > 4 * MB
+
+
 def test_maximum_is_shown(oracle: Any, tmp_path: Path, program: str) -> None:
     run = record(tmp_path / "t.pftrace", "--native-heap=4k", "--heap-max", program)
     (functions,) = held(check_trace(oracle, run.trace)).values()
