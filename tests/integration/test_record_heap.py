@@ -232,3 +232,50 @@ def test_only_the_named_heaps_and_processes_are_profiled(
         "python.mem"
     }
     assert not any(packet.has("profile_packet") for packet in decode_packets(service.stop("other")))
+
+
+ENDS = """
+import os, signal, sys
+
+def keep():
+    return list(map(bytes, [1000] * (6 << 10)))
+
+kept = keep()
+end = sys.argv[1]
+if end == "_exit":
+    os._exit(0)
+elif end == "abort":
+    os.abort()
+elif end == "exec":
+    os.execvp("true", ["true"])
+elif end == "exec that fails":
+    try:
+        os.execv(__file__, ["x"])
+    except OSError:
+        pass
+    os._exit(0)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.parametrize("end", ["_exit", "abort", "exec", "exec that fails"])
+def test_program_that_ends_without_exit_handlers_has_a_dump(
+    oracle: Any, tmp_path: Path, end: str
+) -> None:
+    script = tmp_path / "ends.py"
+    script.write_text(ENDS)
+    run = record(tmp_path / "t.pftrace", "--heap=4k", str(script), end)
+    assert "\n  memory: " in run.stderr
+    assert "no dump was made" not in run.stderr
+    loaded = check_trace(oracle, run.trace, complete=end != "abort")
+    ((size, allocated),) = held(loaded)["keep"]
+    assert (size == 0) == (end == "exec")
+    assert allocated > 5 * MB
+
+
+def test_summary_says_that_a_killed_program_has_no_dump(tmp_path: Path) -> None:
+    script = tmp_path / "ends.py"
+    script.write_text(ENDS)
+    run = record(tmp_path / "t.pftrace", "--heap=4k", str(script), "kill")
+    assert run.status == -9
+    assert "\n  memory: no dump was made: " in run.stderr

@@ -13,6 +13,12 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
 
+NO_DUMP = (
+    "  memory: no dump was made: the program allocated next to nothing, or ended without Python's"
+    " exit handlers; --heap-every 1s makes dumps while it runs"
+)
+
+
 def memory_lines(file: BinaryIO) -> list[str]:
     """Return a line about the process that holds most, and the function that has allocated most.
 
@@ -20,11 +26,11 @@ def memory_lines(file: BinaryIO) -> list[str]:
         file: the trace.
 
     Returns:
-        No line without heap profiles.
+        Without heap profiles, why there may be none.
     """
     processes = profiled_processes(import_trace(file))
     if not processes:
-        return []
+        return [NO_DUMP]
     first = processes[0]
     line = f"  memory: {first.name} holds {size_text(max(0, sum(first.heaps.values())))}"
     top = next((each for each in first.functions if each.self > 0), None)

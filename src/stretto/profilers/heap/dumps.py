@@ -57,7 +57,8 @@ class Dumps:
             for number, name in enumerate(HEAPS)
             if name in wanted and name not in config.exclude_heaps
         ]
-        self._lock = threading.Lock()
+        # A signal handler may end the program during a dump.
+        self._lock = threading.RLock()
 
     def write(self, *, at_end: bool = False) -> None:
         """Write a dump of each heap.
@@ -73,6 +74,17 @@ class Dumps:
             moment = Moment.now(_pyhooks.heap_stats())
             for heap in self._heaps:
                 heap.dump(moment)
+
+    def free(self) -> None:
+        """Write that everything is free, unless the one dump is at the end."""
+        if not self._at_max:
+            _pyhooks.heap_unsampled(self._write_free)
+
+    def _write_free(self) -> None:
+        with self._lock:
+            moment = Moment.now(_pyhooks.heap_stats())
+            for heap in self._heaps:
+                heap.free(moment)
 
     def clear(self) -> None:
         """Write everything in the next dump."""

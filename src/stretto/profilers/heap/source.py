@@ -12,9 +12,10 @@ Its config is Perfetto's HeapprofdConfig, as for the data source `android.heappr
 
 Functions that hold or allocate most memory have counter tracks (`function_counters.py`).
 
-Dumps are written at the end, in intervals, when a consumer asks for a flush or a snapshot, and when
-the program calls `stretto.profilers.heap.dump()`. Periodic flushes of a service write no dump: they
-come twice a second.
+Dumps are written at the end, also at one by `os._exit`, `os.abort` and exec, in intervals, when a
+consumer asks for a flush or a snapshot, and when the program calls
+`stretto.profilers.heap.dump()`. Periodic flushes of a service write no dump: they come twice a
+second.
 
 If samples take more than 5 % of the CPU time of the process, the interval doubles; the dumps have
 both intervals. A process has one profile at a time: of a second session it is refused, with
@@ -25,8 +26,11 @@ This module is imported by every connected program, so it imports little.
 
 from __future__ import annotations
 
+import os
+
 import stretto
 from stretto import _native
+from stretto.client import postponed
 from stretto.profilers.heap.selected_processes import is_selected
 
 TYPE_CHECKING = False
@@ -36,6 +40,7 @@ if TYPE_CHECKING:
     from stretto.client.timer import Timer
     from stretto.profilers.heap.dumps import Dumps
     from stretto.profilers.heap.function_counters import FunctionCounters
+    from stretto.profilers.patch import Patch
     from stretto.protos.config import HeapprofdConfig
 
 DEFAULT_INTERVAL = 65_536
@@ -73,6 +78,7 @@ class HeapProfile(stretto.DataSource):
             self._dumps.reject()
             self._dumps = None
             return
+        _watch_ends()
         self._start_counters()
         times = config.continuous_dump_config
         if times is not None and times.dump_interval_ms and not config.dump_at_max:
@@ -100,6 +106,19 @@ class HeapProfile(stretto.DataSource):
         """Write what has changed since the last dump; nothing with `dump_at_max`."""
         if self._dumps is not None:
             self._dumps.write()
+
+    def dump_before_end(self, *, is_exec: bool) -> None:
+        """Write the last dump: this program ends now, without exit handlers.
+
+        Args:
+            is_exec: Whether another program takes its place; then its memory is shown as free. If
+                that fails, the next dump has everything again.
+        """
+        if self._dumps is not None:
+            self._dumps.write(at_end=not is_exec)
+            if is_exec:
+                self._dumps.free()
+            self.arbiter.flush()
 
     def on_flush(self) -> None:
         """Write a dump, unless the flush is a periodic one."""
@@ -153,6 +172,38 @@ def dump() -> int:
     for profile in running:
         profile.dump()
     return len(running)
+
+
+_ends: list[Patch] = []
+"""Observers of the functions that end the program without exit handlers."""
+
+
+def _watch_ends() -> None:
+    from stretto.profilers.patch import Patch
+
+    if not _ends:
+        _ends[:] = [
+            *(Patch("os", name, _before_end) for name in ("_exit", "abort")),
+            *(Patch("os", name, _before_exec) for name in ("execv", "execve")),
+        ]
+        for patch in _ends:
+            patch.switch(True)
+
+
+def _before_end(*_: object, **__: object) -> None:
+    _dump_before_end(is_exec=False)
+
+
+def _before_exec(path: str | int, *_: object, **__: object) -> None:
+    # `os.execvp` tries the folders of PATH.
+    if isinstance(path, int) or os.access(path, os.X_OK):
+        _dump_before_end(is_exec=True)
+
+
+def _dump_before_end(*, is_exec: bool) -> None:
+    if not postponed.is_waiting():  # Else it is an unconnected child, with the parent's profile.
+        for profile in HeapProfile.instances():
+            profile.dump_before_end(is_exec=is_exec)
 
 
 def _start_sampling(config: HeapprofdConfig) -> bool:

@@ -8,7 +8,7 @@ import pytest
 
 import stretto
 from stretto.cli.record import lines_of_trace
-from stretto.cli.record.memory_lines import memory_lines
+from stretto.cli.record.memory_lines import NO_DUMP, memory_lines
 from stretto.cli.record.request_lines import request_lines
 from tests.support.recorded_events import record
 
@@ -66,8 +66,10 @@ def test_large_trace_and_one_that_cant_be_read_have_no_lines(
     assert lines_of_trace.lines_of_trace(str(requests), request_lines) == []
 
 
-def test_trace_without_heap_profiles_or_requests_has_no_line(tmp_path: Path) -> None:
+def test_trace_without_requests_has_no_line_and_one_without_heap_profiles_says_why(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "empty"
     path.write_bytes(b"")
-    for read in (memory_lines, request_lines):
-        assert lines_of_trace.lines_of_trace(str(path), read) == []
+    assert lines_of_trace.lines_of_trace(str(path), request_lines) == []
+    assert lines_of_trace.lines_of_trace(str(path), memory_lines) == [NO_DUMP]
