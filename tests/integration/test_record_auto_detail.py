@@ -265,7 +265,9 @@ def test_garbage_collection_is_inside_the_calls_that_contain_it(folder: Path, or
     assert trace.query("select count(*) from slice where name = 'garbage collection'") != [(0,)]
 
 
-@pytest.mark.parametrize("options", [(), ("--no-functions",)])
+@pytest.mark.parametrize(
+    "options", [("--auto",), ("--auto", "--no-functions"), ("--sample", "1000hz")]
+)
 def test_only_long_steps_of_tasks_are_shown(
     folder: Path, oracle: Any, options: tuple[str, ...]
 ) -> None:
@@ -280,7 +282,7 @@ def test_only_long_steps_of_tasks_are_shown(
         "async def long_task():\n    await asyncio.create_task(long())\n"
         "asyncio.run(main())\n"
     )
-    run = record(folder / "tasks.pftrace", "--auto", *options, str(script))
+    run = record(folder / "tasks.pftrace", *options, str(script))
     trace = check_trace(oracle, run.trace)
     steps = trace.query(
         "select slice.name, dur from slice join thread_track on track_id = thread_track.id"

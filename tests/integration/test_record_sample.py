@@ -156,6 +156,42 @@ def test_many_short_programs_with_native_samples_end_as_they_are(tmp_path: Path)
     assert [(run.status, run.stderr) for run in runs] == [(5, "")] * 5
 
 
+TASKS = """
+import asyncio, time
+
+async def yields():
+    for _ in range(20_000):
+        await asyncio.sleep(0)
+
+async def waits():
+    time.sleep(0.03)  # sleep: the duration of the step
+    await asyncio.sleep(0.05)  # sleep: the duration of the wait
+
+async def main():
+    await yields()
+    await asyncio.create_task(waits(), name="mine")
+
+asyncio.run(main())
+"""
+LANES = """
+select s.name, max(dur) from slice s join track t on track_id = t.id
+where t.name like 'waits (mine)' group by 1
+"""
+
+
+def test_only_long_steps_of_tasks_are_beside_the_samples(oracle, tmp_path: Path) -> None:
+    run = record(tmp_path / "t.pftrace", "--sample", "1000hz", "-c", TASKS)
+    assert run.status == 0
+    loaded = check_trace(oracle, run.trace)
+    steps = "select count(*) from slice join thread_track on track_id = thread_track.id"
+    ((count,),) = loaded.query(f"{steps} where category = 'python.asyncio'")
+    assert 1 <= count < 2_000
+    assert loaded.query(f"{steps} where slice.name = 'waits' and dur >= 30e6") != [(0,)]
+    lane = dict(loaded.query(LANES))
+    assert lane["mine"] >= lane["waits"] >= 80_000_000
+    assert lane["await"] >= 45_000_000
+
+
 def test_waiting_threads_are_sampled_in_wall_time(oracle, tmp_path: Path) -> None:
     code = "import time\ndef waits(): time.sleep(0.5)\nwaits()"  # sleep: what is sampled
     options = ("--sample", "1000hz", "--data-source", "python.wall")

@@ -57,9 +57,12 @@ OPEN_SLICES = "select count(*) from slice where dur < 0"
 
 
 def check_trace(oracle: Any, trace: bytes, *, complete: bool = True) -> Any:
-    """Load a trace; fail on errors and, if `complete`, on slices without an end."""
+    """Load a trace; fail on errors and, if `complete`, on slices without an end.
+
+    Samples may be skipped: a stack may change each time that it is read.
+    """
     loaded = oracle(trace)
-    assert loaded.errors() == []
+    assert [error for error in loaded.errors() if error[0] != "perf_samples_skipped"] == []
     if complete:
         assert loaded.query(OPEN_SLICES) == [(0,)]
     return loaded

@@ -11,8 +11,8 @@ The last step of a task that failed has the argument `exception`. On CPython 3.1
 argument `awaited_by` names the tasks that wait for the task, directly or through a future such as
 that of `gather`.
 
-With auto detail, tasks and steps that are shorter than the threshold are not shown. Tasks of trio
-have lanes, too, but no slices for steps and no flows (`trio_tasks`).
+With auto detail, and beside samples of stacks, tasks and steps that are shorter than the threshold
+are not shown. Tasks of trio have lanes, too, but no slices for steps and no flows (`trio_tasks`).
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ def _watch_existing_tasks() -> None:
 
 
 def _switch(on: bool) -> None:
-    full = not functions.has_auto_detail()
+    full = functions.has_short_steps()
     _pyhooks.watch_steps(
         category if on and not full else None,
         _steps.describe,

@@ -56,6 +56,8 @@ class FunctionOptions:
         auto_detail: whether calls shorter than a threshold are only counted, in their caller. The
             hooks of functions that have only short calls are switched off. On CPython 3.11 only
             samples of the stacks find calls.
+        long_steps: whether tasks and their steps are left out that are shorter than the threshold,
+            as with auto detail.
         threshold_file: for auto detail: path of a file that holds the threshold as a u64 in
             nanoseconds; the threshold may rise during the recording. "" for 50 us.
         imports: "full", "folded" or "off", see `folded_code`.
@@ -78,6 +80,7 @@ class FunctionOptions:
         "include",
         "log_args",
         "log_result",
+        "long_steps",
         "max_depth",
         "min_duration_ns",
         "my_code",
@@ -93,6 +96,7 @@ class FunctionOptions:
         max_depth: Any = _pyhooks.DEFAULT_MAX_DEPTH,
         c_functions: Any = False,
         auto_detail: Any = False,
+        long_steps: Any = False,
         threshold_file: Any = "",
         imports: Any = FOLDED,
         log_args: Any = False,
@@ -106,6 +110,7 @@ class FunctionOptions:
         self.max_depth = _number("max_depth", max_depth, 1, MAX_DEPTH_LIMIT)
         self.c_functions = bool(c_functions)
         self.auto_detail = bool(auto_detail)
+        self.long_steps = bool(long_steps)
         self.threshold_file = str(threshold_file)
         if imports not in IMPORTS:
             raise ConfigError(f"imports: choose from {', '.join(IMPORTS)}, not {imports!r}.")
@@ -245,6 +250,11 @@ def when_included(on_match: Callable[[str], object]) -> None:
 def has_auto_detail() -> bool:
     """Whether sessions that start now use auto detail: only long calls become slices."""
     return _tracer.options.auto_detail
+
+
+def has_short_steps() -> bool:
+    """Whether sessions that start now record all steps of tasks, also the short ones."""
+    return not (_tracer.options.auto_detail or _tracer.options.long_steps)
 
 
 def code_choice() -> Callable[[CodeType, str | None], Choice]:

@@ -1,4 +1,4 @@
-"""Long steps of tasks with auto detail: native/hooks/task_steps.h."""
+"""Long steps of tasks, with auto detail and beside samples: native/hooks/task_steps.h."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 LONG_S = 0.001
 
 
-@pytest.fixture(autouse=True)
-def auto_detail() -> Iterator[None]:
+@pytest.fixture(autouse=True, params=["auto_detail", "long_steps"])
+def only_long_steps(request: pytest.FixtureRequest) -> Iterator[None]:
     asyncio_tasks.install()
-    functions.configure(FunctionOptions(auto_detail=True))
+    functions.configure(FunctionOptions(**{request.param: True}))
     yield
     functions.configure(FunctionOptions())
 
@@ -73,6 +73,27 @@ def test_step_ends_the_flow_of_the_task_that_it_awaited() -> None:
     (flow,) = {f for e in result.events if e.args.get("task") == "leaf" for f in e.flows}
     ends = [e.name for e in result.events if flow in e.terminating_flows]
     assert ends == ["awaits"]
+
+
+async def yields(count: int) -> None:
+    for _ in range(count):
+        await asyncio.sleep(0)
+    burn()
+
+
+def test_short_steps_have_no_slices() -> None:
+    with recorded("python.asyncio") as result:
+        asyncio.run(yields(2000))
+    steps = [e for e in result.events if e.type == BEGIN and "task" in e.args]
+    assert 1 <= len(steps) < 200  # A step in which the thread waits for a CPU is long.
+
+
+def test_short_steps_have_slices_if_all_are_recorded() -> None:
+    functions.configure(FunctionOptions())
+    with recorded("python.asyncio") as result:
+        asyncio.run(yields(2000))
+    steps = [e for e in result.events if e.type == BEGIN and "task" in e.args]
+    assert [e.name for e in steps].count("yields") == 2001
 
 
 class Odd(asyncio.Future[int]):

@@ -292,4 +292,6 @@ def _target_options(parsed: dict[str, Any], mode: str) -> dict[str, list[str]]:
             options[name] = ["1"]
     if mode == "auto":
         options["auto_detail"] = ["1"]
+    if mode == "sample":  # A slice for each short step would cost much more than the samples.
+        options["long_steps"] = ["1"]
     return options

@@ -27,8 +27,8 @@ BACKEND = "record"
 DEADLINE_MS = 10_000.0
 """How long a process waits for its recorder, which may still be importing its service."""
 
-SWITCHES = ("c_functions", "cpu", "log_args", "log_result", "my_code")
-"""Options of function tracing that are on or off."""
+SWITCHES = ("c_functions", "cpu", "log_args", "log_result", "long_steps", "my_code")
+"""Options of function and task tracing that are on or off."""
 
 _backend: SystemBackend | None = None
 _is_system = False

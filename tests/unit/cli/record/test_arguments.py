@@ -106,6 +106,7 @@ def test_options_of_heap_profiles_need_one():
 
 AUTO = {"include": [], "exclude": [], "auto_detail": ["1"]}
 EVERY_CALL = {"include": [], "exclude": []}
+SAMPLED = {**EVERY_CALL, "long_steps": ["1"]}
 
 
 @pytest.mark.parametrize(
@@ -115,6 +116,7 @@ EVERY_CALL = {"include": [], "exclude": []}
         (["--auto", "--size", "8mb"], True, 8 << 20, AUTO),
         (["--full"], True, 0, {**EVERY_CALL, "imports": ["full"]}),
         (["--stream", "--buffer", "1mb"], True, 0, {**EVERY_CALL, "imports": ["full"]}),
+        (["--sample", "100hz"], True, 0, SAMPLED),
         (["--ring"], False, 0, EVERY_CALL),
         (["--buffer", "1mb"], False, 0, EVERY_CALL),
         (["--system"], False, 0, EVERY_CALL),
