@@ -62,11 +62,29 @@ static void merge(void) {
   if (!st_hooks.running)
     return;
   st_samples_take(false, UINT64_MAX);
-  write_threshold(st_hooks.api->now());
+  if (!ST_CALLS_ARE_REPORTED)
+    write_threshold(st_hooks.api->now());
+}
+
+/* Writes the BEGINs of the calls of a thread that are certainly open: its stack
+ * is that of its last sample. */
+static void write_open_calls(struct st_shown_calls* s, uint64_t now) {
+  uint64_t until = st_shown_unchanged_until(s, now);
+  if (s->busy || s->missed_since || until <= s->last_event ||
+      until < s->last_sample_time)
+    return;
+  st_shown_write_due(s, until);
+  st_c_calls_write_open(s, until);
+}
+
+/* The same for all threads, on the merging thread. */
+static void write_open(void) {
+  if (st_hooks.running && st_samples_take(false, UINT64_MAX))
+    st_shown_visit(write_open_calls, st_hooks.api->now());
 }
 
 void st_auto_resume(void) {
-  const struct st_merging functions = {must_merge, merge};
+  const struct st_merging functions = {must_merge, merge, write_open};
   st_hooks.may_switch_off = st_sampler_start() && st_merging_start(&functions);
 }
 

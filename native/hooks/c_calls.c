@@ -40,41 +40,72 @@ static PyObject* name_of(const struct st_shown_calls* s,
              : st_call_site_name(site, calling_frame(s, site, call->frame));
 }
 
-static void write_call(struct st_shown_calls* s, const struct long_call* call) {
-  const struct st_track_event_api* api = st_hooks.api;
+static bool is_shown(const struct long_call* call) {
   uint64_t least = atomic_load(&st_hooks.threshold_ns);
   if (least < ST_LONG_C_CALL_NS)
     least = ST_LONG_C_CALL_NS;
+  return call->end + call->unsure_ns >= call->begin + least;
+}
+
+/* Writes the BEGIN of a call that was open until its `end`.  Meanwhile another
+ * thread may run, and end the call: so `slice` has all that the END needs before.
+ */
+static void begin_slice(struct st_shown_calls* s, const struct long_call* call,
+                        bool is_open, struct st_c_slice* slice) {
+  const struct st_track_event_api* api = st_hooks.api;
   struct st_past_event e = {.thread_time_us = call->cpu_at_begin};
-  if (call->end + call->unsure_ns < call->begin + least)
-    return;
   PyObject* name = name_of(s, call);
   if (!name || !st_shown_track(s, &e.track))
     return;
-  e.timestamp = st_shown_fit(s, call->begin, call->end);
-  uint64_t end = call->end > e.timestamp ? call->end : e.timestamp + 1;
-  st_shown_write_due(s, end);
+  e.timestamp = st_shown_fit(s, call->begin, is_open ? 0 : call->end);
+  uint64_t until = call->end > e.timestamp ? call->end : e.timestamp + 1;
+  *slice = (struct st_c_slice){until, api->enabled(st_hooks.category),
+                               *api->start_counter};
+  Py_INCREF(name);
+  st_shown_write_due(s, until);
   uint32_t mask = api->begin_past(st_hooks.category, name, 0, &e);
-  uint32_t since = *api->start_counter;
-  e.timestamp = end;
-  e.thread_time_us = call->cpu_at_end;
-  e.arguments = call->arguments;
-  if (mask)
-    api->end_past(mask, since, &e);
+  Py_DECREF(name);
+  if (slice->until == until)
+    *slice = (struct st_c_slice){until, mask, *api->start_counter};
+}
+
+static void end_slice(struct st_shown_calls* s, const struct long_call* call,
+                      const struct st_c_slice* slice) {
+  struct st_past_event e = {.timestamp = slice->until,
+                            .thread_time_us = call->cpu_at_end,
+                            .arguments = call->arguments};
+  if (slice->mask && st_shown_track(s, &e.track))
+    st_hooks.api->end_past(slice->mask, slice->since, &e);
   st_shown_counts.shown++;
+}
+
+/* Writes a call that has ended, or its END if `slice` has begun. */
+static void write_call(struct st_shown_calls* s, const struct long_call* call,
+                       struct st_c_slice slice) {
+  if (slice.until) {
+    slice.until = call->end > slice.until ? call->end : slice.until;
+    st_shown_fit(s, UINT64_MAX, slice.until);
+  } else if (is_shown(call)) {
+    begin_slice(s, call, false, &slice);
+  }
+  if (slice.until)
+    end_slice(s, call, &slice);
+}
+
+static struct long_call reported(const struct st_c_call* call, uint64_t end) {
+  return (struct long_call){.site = call->site,
+                            .name = call->name,
+                            .begin = call->begin,
+                            .end = end,
+                            .cpu_at_begin = st_cpu_us(call->cpu_ns)};
 }
 
 /* Writes a call that events have reported. */
 static void write_reported(struct st_shown_calls* s,
                            const struct st_c_call* call, uint64_t end) {
-  struct long_call c = {
-      .site = call->site,
-      .name = call->name,
-      .begin = call->begin,
-      .end = end,
-      .cpu_at_begin = st_cpu_us(call->cpu_ns),
-      .cpu_at_end = st_shown_thread_time_us(s, call->cpu_ns, call->begin, end)};
-  write_call(s, &c);
+  struct long_call c = reported(call, end);
+  c.cpu_at_end = st_shown_thread_time_us(s, call->cpu_ns, call->begin, end);
+  write_call(s, &c, call->slice);
 }
 
 /* Drops the calls of a frame that begins another call, and those above it: they
@@ -118,9 +149,9 @@ void st_c_call_ends(struct st_shown_calls* s, uint64_t frame, uint64_t now) {
   for (uint32_t i = c->depth; i-- > 0;) {
     if (c->open[i].frame != frame)
       continue;
+    st_shown_cut_c_calls(s, i + 1);
     struct st_c_call call = c->open[i];
-    c->open[i].name = NULL;
-    st_shown_cut_c_calls(s, i);
+    c->depth = i;
     bool is_long = now - call.begin >= ST_LONG_C_CALL_NS;
     call.site->short_row = is_long ? 0 : call.site->short_row + 1;
     st_shown_note_event(s, now);
@@ -149,34 +180,42 @@ void st_wait_begins(struct st_shown_calls* s, uint64_t frame, PyObject* code,
     st_call_site_name_loop(c->wait.site, calling_frame(s, c->wait.site, frame));
 }
 
+/* The call in which a wait is that was open until `end`. */
+static struct long_call waiting(const struct st_wait* w, uint64_t end) {
+  return (struct long_call){.site = w->site,
+                            .frame = w->frame,
+                            .begin = w->begin,
+                            .end = end,
+                            .cpu_at_begin = st_cpu_us(w->cpu_ns)};
+}
+
 void st_wait_ends(struct st_shown_calls* s, uint64_t end, uint64_t at_latest) {
   struct st_wait w = s->c_calls.wait;
-  s->c_calls.wait.site = NULL;
+  s->c_calls.wait = (struct st_wait){0};
   if (!w.site)
     return;
-  uint64_t cpu = st_cpu_us(w.cpu_ns);
   uint64_t earlier =
       w.begin > w.begin_at_earliest ? w.begin - w.begin_at_earliest : 0;
   uint64_t later = at_latest > end ? at_latest - end : 0;
-  struct long_call call = {
-      .site = w.site,
-      .frame = w.frame,
-      .begin = w.begin,
-      .end = end,
-      .unsure_ns = earlier + later,
-      .cpu_at_begin = cpu,
-      .cpu_at_end = cpu ? cpu + 1 : 0,
-      .arguments = Py_BuildValue(
-          "{sKsK}", "begins_up_to_ns_earlier", (unsigned long long)earlier,
-          "ends_up_to_ns_later", (unsigned long long)later)};
+  struct long_call call = waiting(&w, end);
+  call.unsure_ns = earlier + later;
+  call.cpu_at_end = call.cpu_at_begin ? call.cpu_at_begin + 1 : 0;
+  call.arguments = Py_BuildValue(
+      "{sKsK}", "begins_up_to_ns_earlier", (unsigned long long)earlier,
+      "ends_up_to_ns_later", (unsigned long long)later);
   PyErr_Clear();
   st_shown_counts.found++;
-  write_call(s, &call);
+  write_call(s, &call, w.slice);
   Py_XDECREF(call.arguments);
 }
 
 void st_wait_is_known(struct st_shown_calls* s, uint64_t begin, uint64_t end) {
   struct st_wait* w = &s->c_calls.wait;
+  if (w->slice.until) {
+    /* Its BEGIN is written, and is inside of the exact one. */
+    st_wait_ends(s, end - 2, end);
+    return;
+  }
   w->begin = w->begin_at_earliest = begin;
   st_wait_ends(s, end, end);
 }
@@ -189,12 +228,41 @@ static bool has_called(const struct st_shown_calls* s,
   return f && !f->found && f->begin >= call->begin;
 }
 
+static void write_open(struct st_shown_calls* s, const struct long_call* call,
+                       struct st_c_slice* slice) {
+  if (slice->until || !is_shown(call))
+    return;
+  begin_slice(s, call, true, slice);
+  /* The calls that contain it end later. */
+  for (uint32_t i = 0; i < s->depth; i++) {
+    if (s->frames[i].last <= slice->until)
+      s->frames[i].last = slice->until + 1;
+  }
+}
+
+/* A call with later events in it is left alone: its end may have been missed. */
+void st_c_calls_write_open(struct st_shown_calls* s, uint64_t until) {
+  struct st_c_calls* c = &s->c_calls;
+  struct st_c_call* inner = c->depth ? &c->open[c->depth - 1] : NULL;
+  if (inner && inner->begin == s->last_event) {
+    struct long_call call = reported(inner, until);
+    write_open(s, &call, &inner->slice);
+  }
+  if (c->wait.site) {
+    struct long_call call = waiting(&c->wait, until);
+    write_open(s, &call, &c->wait.slice);
+  }
+}
+
 void st_c_calls_end(struct st_shown_calls* s, uint64_t now) {
+  struct st_c_calls* c = &s->c_calls;
   st_wait_ends(s, st_shown_unchanged_until(s, now), now);
-  while (s->c_calls.depth) {
-    const struct st_c_call* call = &s->c_calls.open[s->c_calls.depth - 1];
-    if (!has_called(s, call))
+  while (c->depth) {
+    struct st_c_call* call = &c->open[c->depth - 1];
+    if (!has_called(s, call)) {
       write_reported(s, call, now);
-    st_shown_cut_c_calls(s, s->c_calls.depth - 1);
+      call->slice.until = 0;
+    }
+    st_shown_cut_c_calls(s, c->depth - 1);
   }
 }

@@ -16,8 +16,9 @@
  *               first sample found, and it ended before the CPU time that was
  *               used until the sample after it: so accurate is the slice.
  *
- * The slice of a C call is written when the call has ended.  shown_calls.h has
- * the slices around it.
+ * The slice of a C call is written when the call has ended, or its BEGIN when it
+ * has been open for long (merging_thread.h).  shown_calls.h has the slices around
+ * it.
  */
 #pragma once
 
@@ -46,5 +47,8 @@ void st_wait_begins(struct st_shown_calls* s, uint64_t frame, PyObject* code,
 void st_wait_ends(struct st_shown_calls* s, uint64_t end, uint64_t at_latest);
 /* Ends the open wait, if there is one, whose times are now known exactly. */
 void st_wait_is_known(struct st_shown_calls* s, uint64_t begin, uint64_t end);
+/* Writes the BEGIN of the innermost call, and that of the open wait, if they have
+ * been open for long.  The thread's stack was unchanged until the time `until`. */
+void st_c_calls_write_open(struct st_shown_calls* s, uint64_t until);
 /* Writes the calls that are still open at the end of the recording. */
 void st_c_calls_end(struct st_shown_calls* s, uint64_t now);

@@ -6,18 +6,37 @@
 #include "hooks/gil_thread.h"
 #include "hooks/python_layout.h"
 
-static void (*merge)(void);
-static _Atomic uint64_t done;
+enum { LONG_PAUSE_MS = 3600000 }; /* It is woken. */
 
-static void mark_and_merge(void) {
-  st_python_mark_calls();
-  atomic_fetch_add(&done, 1);
-  merge();
+static struct st_merging functions;
+static _Atomic uint64_t done;
+static _Atomic bool requested;
+/* Only the sampling thread uses these two: whether to ask in this round, and
+ * when it last did. */
+static bool due;
+static uint64_t last_request;
+
+static bool is_needed(void) {
+  return atomic_load(&requested) ||
+         (!ST_CALLS_ARE_REPORTED && functions.is_needed());
 }
 
-static struct st_gil_thread merger = {.name = "stretto-calls",
-                                      .pause_ms = ST_MERGING_PAUSE_MS,
-                                      .work = mark_and_merge};
+static void work(void) {
+  bool all = atomic_exchange(&requested, false);
+  if (!ST_CALLS_ARE_REPORTED) {
+    st_python_mark_calls();
+    atomic_fetch_add(&done, 1);
+  }
+  functions.merge();
+  if (all)
+    functions.write_open();
+}
+
+static struct st_gil_thread merger = {
+    .name = "stretto-calls",
+    .pause_ms = ST_CALLS_ARE_REPORTED ? LONG_PAUSE_MS : ST_MERGING_PAUSE_MS,
+    .is_needed = is_needed,
+    .work = work};
 
 static void forget(void) {
   st_gil_thread_forget(&merger);
@@ -27,14 +46,13 @@ static void initialize(void) {
   pthread_atfork(NULL, NULL, forget);
 }
 
-bool st_merging_start(const struct st_merging* functions) {
+bool st_merging_start(const struct st_merging* f) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
-  if (ST_CALLS_ARE_REPORTED || merger.running)
-    return true;
   pthread_once(&once, initialize);
-  merge = functions->merge;
-  merger.is_needed = functions->is_needed;
-  return st_gil_thread_start(&merger);
+  if (merger.running)
+    return true;
+  functions = *f;
+  return ST_CALLS_ARE_REPORTED || st_gil_thread_start(&merger);
 }
 
 void st_merging_stop(void) {
@@ -43,6 +61,23 @@ void st_merging_stop(void) {
 
 void st_merging_wake(void) {
   st_gil_thread_wake(&merger);
+}
+
+void st_merging_note_same(uint64_t since, uint64_t now) {
+  uint64_t at = since + ST_MERGING_AGE_NS;
+  due = due || (at <= now && at > last_request);
+}
+
+void st_merging_follow(uint64_t waiting_since, uint64_t now) {
+  if (waiting_since && waiting_since + ST_MERGING_AGE_NS <= now)
+    due = true;
+  if (!due || now < last_request + ST_MERGING_AGE_NS)
+    return;
+  due = false;
+  last_request = now;
+  atomic_store(&requested, true);
+  if (st_gil_thread_start(&merger))
+    st_gil_thread_wake(&merger);
 }
 
 uint64_t st_marking_done(void) {

@@ -19,20 +19,48 @@ enum {
 
 _Thread_local struct st_shown_calls* st_thread_shown;
 struct st_shown_counts st_shown_counts;
+/* While the threads are visited, another one may run. */
+static bool visiting;
 
 static void forget_own(void) {
   st_thread_shown = NULL;
 }
 
+/* Ends the slice of a call whose end was missed. */
+static void end_c_slice(struct st_shown_calls* s, struct st_c_slice* slice) {
+  struct st_c_slice copy = *slice;
+  struct st_past_event e = {.timestamp = copy.until};
+  slice->until = 0;
+  if (copy.until && copy.mask && st_shown_track(s, &e.track))
+    st_hooks.api->end_past(copy.mask, copy.since, &e);
+}
+
 void st_shown_cut_c_calls(struct st_shown_calls* s, uint32_t depth) {
   struct st_c_calls* c = &s->c_calls;
-  while (c->depth > depth)
-    Py_CLEAR(c->open[--c->depth].name);
+  while (c->depth > depth) {
+    struct st_c_call* call = &c->open[--c->depth];
+    end_c_slice(s, &call->slice);
+    Py_CLEAR(call->name);
+  }
+}
+
+/* Closes all calls of a thread that has ended.  A wait lasts as long as the
+ * innermost call is known to. */
+static void close_all(struct st_shown_calls* s) {
+  struct st_c_slice* wait = &s->c_calls.wait.slice;
+  uint64_t last = s->depth ? s->frames[s->depth - 1].last : 0;
+  if (wait->until && wait->until + 1 < last)
+    wait->until = last - 1;
+  end_c_slice(s, wait);
+  s->c_calls.wait = (struct st_wait){0};
+  st_shown_cut_c_calls(s, 0);
+  st_shown_cut(s, 0);
 }
 
 static void forget(struct st_shown_calls* s) {
   s->depth = s->begun = s->sampled = 0;
-  st_shown_cut_c_calls(s, 0);
+  while (s->c_calls.depth)
+    Py_CLEAR(s->c_calls.open[--s->c_calls.depth].name);
   s->c_calls = (struct st_c_calls){0};
   s->collection = s->step = (struct st_span){0};
   s->cpu = (struct st_cpu_time){0};
@@ -48,7 +76,7 @@ static void free_calls(struct st_thread_record* record, bool ended) {
   if (ended && s->generation == st_hooks.generation) {
     s->now = st_hooks.api->now();
     st_shown_refresh(s, UINT64_MAX);
-    st_shown_cut(s, 0);
+    close_all(s);
   }
   forget(s);
   PyMem_RawFree(s->frames);
@@ -123,12 +151,13 @@ struct st_shown_calls* st_shown_get(void) {
 }
 
 void st_shown_gone(struct st_shown_calls* s) {
-  st_shown_cut(s, 0);
+  close_all(s);
   st_thread_list_mark_ended(&s->thread);
 }
 
 void st_shown_reap(void) {
-  st_thread_list_reap(&threads);
+  if (!visiting)
+    st_thread_list_reap(&threads);
 }
 
 static bool make_room(struct st_shown_calls* s) {
@@ -447,11 +476,13 @@ void st_shown_cut(struct st_shown_calls* s, uint32_t depth) {
 
 void st_shown_visit(void (*visit)(struct st_shown_calls* s, uint64_t now),
                     uint64_t now) {
+  visiting = true;
   for (struct st_thread_record* r = threads.first; r; r = r->next) {
     struct st_shown_calls* s = calls_of(r);
     if (!r->lost && s->generation == st_hooks.generation)
       visit(s, atomic_load(&r->ended) ? s->last_sample_time : now);
   }
+  visiting = false;
 }
 
 void st_shown_read_cpu(struct st_shown_calls* s, uint64_t now) {

@@ -109,9 +109,17 @@ struct st_last_sample {
   struct st_time_owners owners;
 };
 
+/* The slice of a C call. */
+struct st_c_slice {
+  /* The call was open until this time; 0 if its BEGIN is not written. */
+  uint64_t until;
+  uint32_t mask, since;
+};
+
 struct st_c_call {
   uint64_t frame; /* The address of the calling frame. */
   uint64_t begin, cpu_ns;
+  struct st_c_slice slice;
   struct st_call_site* site;
   PyObject* name; /* A strong reference, or NULL. */
 };
@@ -121,6 +129,7 @@ struct st_wait {
   struct st_call_site* site;
   uint64_t frame; /* The address of the frame that waits. */
   uint64_t begin, begin_at_earliest, cpu_ns;
+  struct st_c_slice slice;
 };
 
 struct st_c_calls {
@@ -253,7 +262,8 @@ void st_shown_note_wait_end(struct st_shown_calls* s);
  * result. */
 uint64_t st_shown_thread_time_us(struct st_shown_calls* s, uint64_t begin_cpu,
                                  uint64_t begin, uint64_t end);
-/* Removes the open calls of C functions deeper than `depth`. */
+/* Removes the open calls of C functions deeper than `depth`, because their ends
+ * were missed.  If the BEGIN of such a call was written, its slice ends. */
 void st_shown_cut_c_calls(struct st_shown_calls* s, uint32_t depth);
 /* Sets *track to the track of a thread.  NULL means the own track of the
  * calling thread.  Returns false if the thread has no track. */
@@ -264,8 +274,8 @@ bool st_shown_track(struct st_shown_calls* s, PyObject** track);
 void st_shown_note_name(struct st_shown_calls* s);
 /* Writes the BEGIN of each call that has lasted as long as the threshold. */
 void st_shown_write_due(struct st_shown_calls* s, uint64_t now);
-/* Calls `visit` for each thread with open calls, at the end of the recording.
- * The time is `now`, or earlier if the thread has ended. */
+/* Calls `visit` for each thread with open calls.  The time is `now`, or earlier if
+ * the thread has ended. */
 void st_shown_visit(void (*visit)(struct st_shown_calls* s, uint64_t now),
                     uint64_t now);
 /* Reads the CPU time of a thread that is still running, at the end of the

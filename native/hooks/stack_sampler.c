@@ -83,6 +83,7 @@ struct known_thread {
   bool has_new;
   /* How many samples in a row have found this stack, counted up to 2. */
   unsigned samples;
+  uint64_t same_since; /* The time of the first of them. */
   /* The number of events that the thread had recorded at the last sample. */
   uint64_t events;
   struct st_stack_frame* frames;
@@ -489,7 +490,10 @@ static void sample_thread(struct known_thread* k, uint64_t address,
       !hand_on(k, k->read_begin, k->read_end, false, wait))
     return;
   k->waits = k->waits || wait;
+  if (!k->samples)
+    k->same_since = time;
   k->samples += k->samples < 2;
+  st_merging_note_same(k->same_since, time);
   atomic_store(&k->shared.until, k->read_begin);
 }
 
@@ -544,6 +548,7 @@ static uint64_t sample_threads(bool second) {
   drop_ended();
   if (!ST_CALLS_ARE_REPORTED && st_samples_are_many())
     st_merging_wake();
+  st_merging_follow(st_samples_wait_since(), begin);
   return last_new;
 }
 

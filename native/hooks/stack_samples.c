@@ -512,14 +512,22 @@ static uint64_t next_time(uint64_t at) {
   return ring[(at + (ring[at % WORDS] >> 32 == NO_SAMPLES ? 2 : 4)) % WORDS];
 }
 
-void st_samples_take(bool entering, uint64_t before) {
+/* The sampling thread overwrites no sample before it was taken. */
+uint64_t st_samples_wait_since(void) {
+  uint64_t at = atomic_load_explicit(&taken_at, memory_order_acquire);
+  return at == atomic_load_explicit(&put_at, memory_order_relaxed)
+             ? 0
+             : next_time(at);
+}
+
+bool st_samples_take(bool entering, uint64_t before) {
   if (taking)
-    return;
+    return false;
   /* The first event of a thread runs Python code.  It may not do so while the
    * calls of other threads are being changed. */
   st_hooks.api->prepare();
   if (taking)
-    return;
+    return false;
   taking = true;
   while (st_samples_waiting()) {
     uint64_t at = atomic_load_explicit(&taken_at, memory_order_relaxed);
@@ -531,4 +539,5 @@ void st_samples_take(bool entering, uint64_t before) {
   if (!st_samples_waiting())
     st_shown_reap();
   taking = false;
+  return true;
 }

@@ -73,6 +73,9 @@ bool st_samples_put_gap(uint64_t begin, uint64_t end);
 bool st_samples_waiting(void);
 /* Returns whether a quarter of the ring is used. */
 bool st_samples_are_many(void);
+/* Returns the time of the oldest sample in the ring; 0 if there is none.  Called
+ * by the sampling thread. */
+uint64_t st_samples_wait_since(void);
 
 /* The functions from here on need the GIL. */
 
@@ -80,7 +83,8 @@ void st_samples_start(void);
 /* Merges the stacks in the ring into the lists of open calls (shown_calls.h).
  * `entering`: the call of the calling thread's innermost frame is about to
  * begin.  Samples of the time `before` and later are left in the ring: an event
- * of this time is not handled yet. */
-void st_samples_take(bool entering, uint64_t before);
+ * of this time is not handled yet.  Returns false if another thread is merging
+ * them. */
+bool st_samples_take(bool entering, uint64_t before);
 
 extern _Atomic uint64_t st_samples_lost, st_samples_torn;
