@@ -3,10 +3,13 @@
 #include <stdbool.h>
 
 #include "core/hot.h"
+#include "hooks/auto_detail.h"
+#include "hooks/c_calls.h"
 #include "hooks/known_locks.h"
 #include "hooks/lock_call.h"
 #include "hooks/lock_flag.h"
 #include "hooks/lock_users.h"
+#include "hooks/python_layout.h"
 #include "hooks/thread_clock.h"
 #include "hooks/tracer.h"
 
@@ -74,7 +77,16 @@ struct wait {
   uint64_t holder, begin, end;
 };
 
+/* Returns the begin of the slice.  A short wait rarely contains a sample that
+ * finds a call around it. */
+static uint64_t begin_of(const struct wait* w) {
+  bool may_contain_samples =
+      !ST_CALLS_ARE_REPORTED && w->end - w->begin >= ST_LONG_C_CALL_NS;
+  return may_contain_samples ? st_auto_wait_ends(w->begin, w->end) : w->begin;
+}
+
 static void write_wait(const struct wait* w) {
+  uint64_t begin = begin_of(w);
   PyObject* template = waits.for_lock, *place = NULL;
   if (ST_LIKELY(w->known->lock == w->lock)) {
     place = st_known_lock_place(w->known);
@@ -84,7 +96,7 @@ static void write_wait(const struct wait* w) {
   PyObject* tid = w->holder ? PyLong_FromUnsignedLongLong(w->holder) : NULL;
   PyObject* const values[] = {place ? place : Py_None, tid ? tid : Py_None,
                               w->result == Py_False ? Py_True : Py_None};
-  const struct st_past_slice slice = {w->begin, w->end, values, 3,
+  const struct st_past_slice slice = {begin, w->end, values, 3,
                                       .repeated = 1 << PLACE};
   st_hooks.api->past_slice(template, NULL, &slice);
   Py_XDECREF(tid);

@@ -40,13 +40,15 @@ with open("fifo") as fifo:
     fifo.read()
 print(server.getsockname()[1])
 """
-SLEEPS = """\
+WAITING = """\
 import threading, time
 
 def work():
     for _ in range(5):
-        time.sleep(0.1)  # sleep: the waits to be recorded
+        WAIT
 
+lock = threading.Lock()
+lock.acquire()
 thread = threading.Thread(target=work, name="worker")
 thread.start()
 thread.join()
@@ -124,17 +126,25 @@ def test_without_the_right_waits_in_functions_of_python_are_recorded(tmp_path: P
     peer = f"127.0.0.1:{run.stdout.strip()}"
     with TraceProcessor(str(trace), engine="sqlite") as processor:
         rows = list(processor.query(SQL.replace("linux.syscall_waits", "python.io_waits")))
-    found = {(row.name, row.thread, row.file, row.peer) for row in rows if row.dur >= 250_000_000}
+    # A wait begins after its function, which CPython 3.11 finds late if it gets few samples.
+    found = {(row.name, row.thread, row.file, row.peer) for row in rows if row.dur >= 150_000_000}
     assert ("socket.recv", "MainThread", None, peer) in found
     assert ("io.open", "MainThread", str(tmp_path / "fifo"), None) in found
     assert ("time.sleep", "server", None, None) in found
 
 
-def test_function_contains_its_waits(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("wait", "category", "name"),
+    [
+        ("time.sleep(0.1)", "python.io_waits", "time.sleep"),  # sleep: the wait to be recorded
+        ("lock.acquire(timeout=0.1)", "python.waits", "wait for lock"),
+    ],
+)
+def test_function_contains_its_waits(tmp_path: Path, wait: str, category: str, name: str) -> None:
     """Also where only samples find the function: on CPython 3.11."""
-    (tmp_path / "script.py").write_text(SLEEPS)
+    (tmp_path / "script.py").write_text(WAITING.replace("WAIT", wait))
     trace = tmp_path / "t.pftrace"
-    assert record(trace, "--category", "python.io_waits", "script.py", cwd=tmp_path).status == 0
+    assert record(trace, "--category", category, "script.py", cwd=tmp_path).status == 0
     sql = (
         "select s.name as name, s.category as category, ts, ts + dur as end, dur from slice s"
         " join thread_track t on s.track_id = t.id join thread using (utid)"
@@ -143,10 +153,10 @@ def test_function_contains_its_waits(tmp_path: Path) -> None:
     with TraceProcessor(str(trace), engine="sqlite") as processor:
         rows = list(processor.query(sql))
     (work,) = (row for row in rows if row.name == "work")
-    sleeps = [row for row in rows if row.category == "python.io_waits"]
-    assert {row.name for row in sleeps} == {"time.sleep"}
-    assert len(sleeps) == 5
-    assert all(row.dur >= 50_000_000 for row in sleeps)
-    ends = [work.ts, *(row.end for row in sleeps)]
-    begins = [*(row.ts for row in sleeps), work.end]
+    waits = [row for row in rows if row.category == category]
+    assert {row.name for row in waits} == {name}
+    assert len(waits) == 5
+    assert all(row.dur >= 50_000_000 for row in waits)
+    ends = [work.ts, *(row.end for row in waits)]
+    begins = [*(row.ts for row in waits), work.end]
     assert all(end <= begin for end, begin in zip(ends, begins, strict=True))
