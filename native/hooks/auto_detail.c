@@ -14,6 +14,7 @@
 #include "hooks/shown_calls.h"
 #include "hooks/stack_sampler.h"
 #include "hooks/stack_samples.h"
+#include "hooks/stack_switches.h"
 #include "hooks/threshold_file.h"
 
 #define LONG_SAMPLING_NS UINT64_C(10000000)
@@ -249,6 +250,8 @@ static struct st_shown_calls* up_to_date(uint64_t now, bool entering) {
     return NULL;
   if (ST_UNLIKELY(s->c_calls.wait.site))
     st_wait_ends(s, unchanged_until(s, now), now);
+  if (ST_UNLIKELY(st_hooks.greenlets))
+    st_switches_follow(s, now, entering);
   write_threshold(now);
   s->busy = false;
   return s;
@@ -408,6 +411,16 @@ void st_auto_step_ends(uint64_t now) {
   st_shown_note_event(s, now);
   st_shown_settle(s, s->step.frame);
   s->busy = false;
+}
+
+uint64_t st_auto_step_end(uint64_t begin, uint64_t now) {
+  const struct st_shown_calls* s = st_thread_shown;
+  if (!st_hooks.greenlets || !st_hooks.running || !st_hooks.auto_detail || !s ||
+      s->generation != st_hooks.generation)
+    return now;
+  if (s->step.begin != begin)
+    return 0;
+  return s->step.end ? s->step.end : now;
 }
 
 void st_auto_step_is_over(uint64_t begin, struct st_span outer, bool written) {

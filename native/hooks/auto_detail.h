@@ -84,6 +84,9 @@ struct st_span st_auto_step_begins(uint64_t now);
 /* The step has ended; its slice will be written.  Ends the slices of calls in it
  * that only samples have found. */
 void st_auto_step_ends(uint64_t now);
+/* Returns the end of the slice of the step that began at `begin` and ends now:
+ * earlier if the thread has left its stack since, 0 if that is unknown. */
+uint64_t st_auto_step_end(uint64_t begin, uint64_t now);
 /* Forgets the step that began at `begin`.  `outer` is the step around it;
  * `written` says that its slice was written. */
 void st_auto_step_is_over(uint64_t begin, struct st_span outer, bool written);

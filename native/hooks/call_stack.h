@@ -14,6 +14,12 @@
  * began before tracing: leave() does nothing.  Calls deeper than max_depth are
  * only counted.
  *
+ * Once the program has imported greenlet, each event compares the open calls with
+ * the thread's present stack, as stack_switches.h does for auto detail.  There are
+ * no stack samples here.  So when a thread has left a stack, the slices of its
+ * calls end at the thread's last event, and those of the calls on the present
+ * stack begin again at the present event.
+ *
  * With a minimal duration a BEGIN is written only after its call has lasted
  * that long.  The BEGIN then gets the time at which the call began.  An outer
  * call is never shorter than an inner one, so the frames with a written BEGIN
@@ -25,6 +31,7 @@
  */
 #pragma once
 
+#include "core/suspended_calls.h"
 #include "core/thread_list.h"
 #include "hooks/tracer.h"
 
@@ -37,6 +44,9 @@ struct st_frame {
   PyObject* arguments;
   uint64_t timestamp;
   uint64_t cpu_us; /* The CPU time at the begin of the call, or 0. */
+  /* The address of the interpreter's frame; 0 for a C function.  Set only after
+   * the program has imported greenlet. */
+  uint64_t address;
   /* The slots that got the BEGIN of the call.  Before the BEGIN is written: the
    * slots that must not get it. */
   uint32_t mask;
@@ -52,6 +62,11 @@ struct st_call_stack {
   uint64_t beyond;
   /* Whether the program has set its own profiler on the thread. */
   bool replaced;
+  bool placed; /* Whether the frames have addresses. */
+  /* The time of the last event, and the calls of other stacks: known after the
+   * program has imported greenlet. */
+  uint64_t last_event;
+  struct st_suspended_calls suspended;
 };
 
 extern _Thread_local struct st_call_stack* st_thread_stack;

@@ -124,7 +124,7 @@ static void use_options(const struct options* o) {
   st_hooks.c_functions = o->c_functions && !o->auto_detail;
   st_hooks.auto_detail = o->auto_detail;
   st_hooks.cpu = o->cpu;
-  st_hooks.slow_calls = o->cpu || o->min_duration_ns;
+  st_hooks.slow_calls = o->cpu || o->min_duration_ns || st_hooks.greenlets;
   st_hooks.some_foreign = false;
   st_hooks.in_new_child = false;
   st_hooks.counts = (struct st_hook_counts){0};
@@ -210,6 +210,17 @@ static PyObject* stop(PyObject* Py_UNUSED(module),
   Py_RETURN_NONE;
 }
 
+static PyObject* follow_greenlets(PyObject* Py_UNUSED(module),
+                                  PyObject* Py_UNUSED(greenlet)) {
+  st_hooks.greenlets = st_hooks.slow_calls = true;
+  Py_RETURN_NONE;
+}
+
+static PyObject* follows_greenlets(PyObject* Py_UNUSED(module),
+                                   PyObject* Py_UNUSED(unused)) {
+  return PyBool_FromLong(st_hooks.greenlets && st_hooks.running);
+}
+
 static PyObject* running(PyObject* Py_UNUSED(module),
                          PyObject* Py_UNUSED(unused)) {
   return PyBool_FromLong(st_hooks.running);
@@ -221,12 +232,13 @@ static PyObject* stats(PyObject* Py_UNUSED(module),
     st_backend_check();
   const struct st_hook_counts* c = &st_hooks.counts;
   return Py_BuildValue(
-      "{sKsKsKsKsK}",                                 //
+      "{sKsKsKsKsKsK}",                               //
       "too_deep", (unsigned long long)c->too_deep,    //
       "too_short", (unsigned long long)c->too_short,  //
       "unfinished", (unsigned long long)c->unfinished, "threads_replaced",
       (unsigned long long)c->threads_replaced, "threads_occupied",
-      (unsigned long long)c->threads_occupied);
+      (unsigned long long)c->threads_occupied, "not_continued",
+      (unsigned long long)c->not_continued);
 }
 
 static PyObject* totals(PyObject* module, PyObject* unused) {
@@ -324,6 +336,12 @@ static PyMethodDef kFunctions[] = {
     {"suspend", suspend, METH_NOARGS,
      "End all slices of auto detail, and record nothing until resume()."},
     {"resume", resume, METH_NOARGS, "Continue to record after suspend()."},
+    {"follow_greenlets", follow_greenlets, METH_O,
+     "Follow the switches of threads between greenlets from now on.\n\n"
+     "The argument, the module `greenlet`, is not used."},
+    {"follows_greenlets", follows_greenlets, METH_NOARGS,
+     "Return whether calls are recorded now, and switches of greenlets "
+     "followed."},
     {"running", running, METH_NOARGS, "Return whether calls are recorded now."},
     {"stats", stats, METH_NOARGS,
      "Return counts since the last start: calls without a slice, by reason."},

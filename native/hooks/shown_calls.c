@@ -64,6 +64,8 @@ static void forget(struct st_shown_calls* s) {
   s->c_calls = (struct st_c_calls){0};
   s->collection = s->step = (struct st_span){0};
   s->cpu = (struct st_cpu_time){0};
+  st_suspended_clear(&s->suspended);
+  s->left_at = 0;
   Py_CLEAR(s->track);
   s->is_track_used = false;
   s->name_looks = 0;
@@ -474,6 +476,19 @@ void st_shown_cut(struct st_shown_calls* s, uint32_t depth) {
     close_innermost(s, last_of(s, &s->frames[s->depth - 1]));
 }
 
+uint64_t st_shown_end_innermost(struct st_shown_calls* s, uint64_t until,
+                                uint64_t limit) {
+  const struct st_shown_frame* f = &s->frames[s->depth - 1];
+  uint64_t end = last_of(s, f);
+  if (!f->sampled && end < until)
+    end = until;
+  end = end < limit ? end : limit;
+  if (end <= f->begin)
+    end = f->begin + 1;
+  close_innermost(s, end);
+  return end;
+}
+
 void st_shown_visit(void (*visit)(struct st_shown_calls* s, uint64_t now),
                     uint64_t now) {
   visiting = true;
@@ -594,7 +609,7 @@ static void settle(struct st_shown_calls* s, uint64_t address) {
 }
 
 uint64_t st_shown_fit(struct st_shown_calls* s, uint64_t begin, uint64_t end) {
-  uint64_t least = 0, first = 0;
+  uint64_t least = s->left_at, first = 0;
   for (uint32_t i = 0; i < s->depth; i++) {
     struct st_shown_frame* f = &s->frames[i];
     if (f->found && !f->written && f->begin >= begin) {

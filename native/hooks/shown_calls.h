@@ -26,6 +26,7 @@
  */
 #pragma once
 
+#include "core/suspended_calls.h"
 #include "core/thread_list.h"
 #include "hooks/call_sites.h"
 #include "hooks/code_records.h"
@@ -69,7 +70,8 @@ struct st_shown_frame {
   /* This frame is certainly one call, not several calls at the same address. */
   bool confirmed;
   bool written; /* The BEGIN of this call was written. */
-  /* A generator or coroutine continues: this is not its first step. */
+  /* A generator or coroutine continues, or a suspended call: this is not its
+   * first part. */
   bool resumed;
 };
 
@@ -142,8 +144,10 @@ struct st_c_calls {
  * other code writes.  The last garbage collection of a thread, or the step of a
  * task that is open. */
 struct st_span {
-  uint64_t frame;      /* The address of the frame that has called it. */
-  uint64_t begin, end; /* `end` is 0 while it is open. */
+  uint64_t frame; /* The address of the frame that has called it. */
+  /* `end` is 0 while it is open.  A step is over when the thread leaves its stack
+   * (stack_switches.h). */
+  uint64_t begin, end;
 };
 
 struct st_shown_calls {
@@ -177,6 +181,10 @@ struct st_shown_calls {
   struct st_c_calls c_calls;
   struct st_span collection, step; /* `begin` is 0 if there is none. */
   struct st_cpu_time cpu;
+  struct st_suspended_calls suspended;
+  /* When the thread last left a stack (stack_switches.h): no call on another one
+   * begins earlier. */
+  uint64_t left_at;
   uint64_t run_ns; /* How long the thread has run since its last wait. */
   /* Whether the thread is handling an event, perhaps waiting without the
    * GIL. */
@@ -239,6 +247,11 @@ void st_shown_extend(struct st_shown_calls* s, uint64_t time);
 /* Closes all frames deeper than `depth`.  Each call ends at the time `last` of
  * its frame. */
 void st_shown_cut(struct st_shown_calls* s, uint32_t depth);
+/* Closes the innermost frame.  Its call ends at the latest time at which it is
+ * known to have been open: `until` or later if events reported it, but not after
+ * `limit`.  Returns that time. */
+uint64_t st_shown_end_innermost(struct st_shown_calls* s, uint64_t until,
+                                uint64_t limit);
 /* Returns the begin of a call in the innermost frame, which was found to begin
  * at the time `begin`.  Frames that only samples have found may have begun
  * earlier than assumed; the begin is not before that of such a frame whose BEGIN

@@ -7,6 +7,7 @@
 #include "hooks/c_calls.h"
 #include "hooks/code_filter.h"
 #include "hooks/python_layout.h"
+#include "hooks/stack_switches.h"
 #include "probes/sample_gaps.h"
 
 enum { WORDS = 1 << 16, HEAD = 12, FRAME = 3, GAP = 3 };
@@ -183,7 +184,7 @@ static uint64_t earliest_begin(const struct st_shown_calls* s, uint32_t index) {
     if (!is_movable(f))
       return f->begin + 1 + between;
   }
-  return index;
+  return s->left_at ? s->left_at + 1 + index : index;
 }
 
 /* Moves the begins of outer frames back, so that they are before the begin of
@@ -217,7 +218,9 @@ static bool add_call(struct st_shown_calls* s, uint32_t index,
                      const struct st_stack_sample* from, uint64_t begin,
                      uint64_t most) {
   struct st_code_record* r = st_code_record_find(frame->code);
-  if (!r || !began_switched_off(s, r, innermost))
+  const struct st_suspended_call* call =
+      r && s->suspended.count ? st_switches_find(s, frame) : NULL;
+  if (!r || !(call || began_switched_off(s, r, innermost)))
     return false;
   uint64_t least = earliest_begin(s, index);
   if (index < s->depth && s->frames[index].begin <= begin)
@@ -237,6 +240,8 @@ static bool add_call(struct st_shown_calls* s, uint32_t index,
   if (f->last < from->time)
     f->last = from->time;
   f->samples = 1;
+  if (call)
+    st_switches_continue(s, f, call);
   begin_earlier(s, index);
   return true;
 }
@@ -287,7 +292,7 @@ static void add_seen(struct st_shown_calls* s,
                      const struct st_stack_sample* from) {
   uint32_t i = 0;
   int in_collector = called_by_collector(s, seen, depth, from->time);
-  int in_step = called_in(&s->step, seen, depth);
+  int in_step = s->step.end ? depth : called_in(&s->step, seen, depth);
   uint64_t first = from->time > s->step.begin ? from->time : s->step.begin + 1;
   for (int at = depth - 1; at >= 0; at--) {
     uint64_t most = at >= in_step        ? s->step.begin
@@ -338,7 +343,8 @@ static int real_stack(const struct st_shown_calls* s,
   for (int steps = 0; f.address; steps++, f = st_python_caller(f)) {
     if (steps == ST_STACK_MAX_DEPTH)
       return -1;
-    if (was_seen(from, &f) || is_shown(s, &f) || f.address == s->step.frame)
+    if (was_seen(from, &f) || is_shown(s, &f) || f.address == s->step.frame ||
+        (s->suspended.count && st_switches_find(s, &f)))
       out[depth++] = f;
   }
   return depth;
@@ -398,6 +404,17 @@ static void drop_sample(struct st_shown_calls* s,
   atomic_fetch_add(&st_samples_torn, 1);
 }
 
+/* Leaves the open calls if the thread has switched to another stack since. */
+static void leave_for(struct st_shown_calls* s,
+                      const struct st_stack_frame* seen, int depth,
+                      const struct st_stack_sample* from) {
+  uint64_t until = s->last_event;
+  if (s->last_sample_time >= until && from->before > until)
+    until = from->before;
+  uint64_t limit = from->time > until ? from->time : until;
+  st_switches_leave_for(s, seen, depth, until, limit);
+}
+
 static void merge(struct st_shown_calls* s, const struct st_stack_sample* from,
                   bool entering) {
   static struct st_stack_frame real[ST_STACK_MAX_DEPTH];
@@ -415,6 +432,8 @@ static void merge(struct st_shown_calls* s, const struct st_stack_sample* from,
   if (s->cpu.read_at < from->time)
     s->cpu = (struct st_cpu_time){from->time, from->cpu_ns};
   uint64_t last_event = s->last_event;
+  if (st_hooks.greenlets && ST_CALLS_ARE_REPORTED && depth > 0 && s->depth)
+    leave_for(s, seen, depth, from);
   /* While ENDs are written, the thread itself may run: then the sample is old. */
   if (depth < 0 || !close_missing(s, seen, depth, from, certain) ||
       s->last_event != last_event) {

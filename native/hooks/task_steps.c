@@ -3,6 +3,7 @@
 #include <stdbool.h>
 
 #include "hooks/attribute.h"
+#include "hooks/auto_detail.h"
 #include "hooks/task_lives.h"
 #include "hooks/tracer.h"
 
@@ -149,9 +150,9 @@ static PyObject* long_step_ended(PyObject* Py_UNUSED(module),
     return NULL;
   if (!steps.category || !st_hooks.api->enabled(steps.category))
     Py_RETURN_NONE;
-  uint64_t end = st_hooks.api->now();
+  uint64_t end = st_auto_step_end(begin, st_hooks.api->now());
   PyObject* task = st_handle_owner(args[1]);
-  if (task && is_task(task))
+  if (end && task && is_task(task))
     write_step(task, args[1], begin, end);
   st_drop_error();
   Py_XDECREF(task);

@@ -53,6 +53,8 @@ struct st_hook_counts {
   /* The number of threads on which the program had its own profiler before
    * tracing. */
   _Atomic uint64_t threads_occupied;
+  /* The number of suspended calls that could not be kept, or not begun again. */
+  _Atomic uint64_t not_continued;
 };
 
 struct st_hooks {
@@ -77,9 +79,12 @@ struct st_hooks {
   /* Whether the CPU time of the thread is read at each begin and end of a
    * call. */
   bool cpu;
-  /* Whether calls take a slower path: short calls are left out, or CPU times
-   * are read. */
+  /* Whether calls take a slower path: short calls are left out, CPU times are
+   * read, or `greenlets`. */
   bool slow_calls;
+  /* Whether the program has imported greenlet, so a thread may have several
+   * stacks. */
+  bool greenlets;
   /* Whether auto detail may switch functions off: only with the sampling
    * thread, which finds the long calls of functions that are switched off
    * (stack_sampler.h). */

@@ -64,6 +64,16 @@ def suspend() -> None:
 def resume() -> None:
     """Record again after `suspend`, with the same counts. No effect if `stop` was called."""
 
+def follow_greenlets(greenlet: object, /) -> None:
+    """Follow the switches of threads between greenlets from now on.
+
+    Args:
+        greenlet: the module, which is not used.
+    """
+
+def follows_greenlets() -> bool:
+    """Whether calls are recorded now, and switches between greenlets followed."""
+
 def running() -> bool:
     """Whether calls are recorded now."""
 
@@ -73,7 +83,8 @@ def stats() -> dict[str, int]:
     `too_deep`, `too_short`: calls beyond the limits. `unfinished`: calls whose end was not
     reported, so that they end with their caller. `threads_replaced`, `threads_occupied`: threads
     that could not be traced because the program set its own profiler: during the recording
-    (`threads_replaced`), or before it (`threads_occupied`).
+    (`threads_replaced`), or before it (`threads_occupied`). `not_continued`: calls on the stacks of
+    greenlets that have no slice after a switch back, because too many were suspended.
     """
 
 def totals() -> dict[str, Any]:

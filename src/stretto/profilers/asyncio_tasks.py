@@ -71,6 +71,8 @@ class _Steps:
     def __init__(self) -> None:
         # Works like a WeakKeyDictionary, at a third of its cost.
         self.known: dict[ref[Task[Any]], tuple[str, stretto.Flow]] = {}
+        self.left_out = 0
+        """The number of steps without a slice because the program has greenlets."""
 
     def describe(self, task: Task[Any]) -> tuple[str, stretto.Flow]:
         """Return the name of a task's steps, and their flow."""
@@ -86,6 +88,9 @@ class _Steps:
         """Begin the slice of a step; None if the handle's callback isn't a task's method."""
         task = getattr(handle._callback, "__self__", None)  # noqa: SLF001
         if not category.enabled or not is_task(task):
+            return None
+        if _pyhooks.follows_greenlets():  # The slice would not end when its thread leaves it.
+            self.left_out += 1
             return None
         awaited = [arg for arg in handle._args or () if is_task(arg)]  # noqa: SLF001
         arguments = {"task": task.get_name()}
@@ -151,6 +156,11 @@ def problems() -> list[str]:
         lines.append(f"left out: {_too_many:,} {TOO_MANY}: 250 a second have one (--full: all)")
     if _waits:
         lines.append(f"left out: {_waits:,} {WAITS}, each below 1 ms (--full: all)")
+    if _steps.left_out:
+        count = f"{_steps.left_out:,}"
+        lines.append(
+            f"left out: {count} steps of tasks: the program has greenlets (only with --full)"
+        )
     return lines
 
 

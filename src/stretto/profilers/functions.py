@@ -17,6 +17,7 @@ from stretto.client.track_event import slots
 from stretto.profilers.code_filter import CodeFilter
 from stretto.profilers.code_names import code_name
 from stretto.profilers.folded_code import FOLDED, IMPORTS, is_folded, is_starter
+from stretto.profilers.on_import import when_imported
 from stretto.profilers.patch import Patch
 
 TYPE_CHECKING = False
@@ -272,6 +273,7 @@ def install() -> None:
     if not _tracer.installed:
         _tracer.installed = True
         _stop_sampling_at_fork()
+        when_imported("greenlet", _pyhooks.follow_greenlets)
         slots.before_disable.append(_before_disable)
         slots.observe(category, _tracer.on_change)
 
@@ -287,6 +289,9 @@ def problems() -> list[str]:
     if threads:
         plural = "" if threads == 1 else "s"
         lines.append(f"{threads} thread{plural}: profiler replaced by the program")
+    if stats["not_continued"]:
+        count = f"{stats['not_continued']:,}"
+        lines.append(f"left out: {count} calls of greenlets after a switch back to them: too many")
     if stats["too_deep"]:
         depth = _tracer.options.max_depth
         option = "" if _tracer.options.auto_detail else " (--max-depth)"
