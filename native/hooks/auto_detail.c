@@ -58,13 +58,28 @@ static bool must_merge(void) {
          atomic_load(&st_hooks.threshold_ns) != traced_threshold;
 }
 
+/* Makes the merging thread busy.  Its first event runs Python code, and so do
+ * names of functions: their calls are left out, and merge no samples, which could
+ * not be written before that event.  Returns NULL if calls are not reported or not
+ * recorded, or when out of memory; else the caller ends the state. */
+static struct st_shown_calls* begin_merging(void) {
+  bool may_be_called = ST_CALLS_ARE_REPORTED && st_hooks.running;
+  struct st_shown_calls* own = may_be_called ? st_shown_get() : NULL;
+  if (own)
+    own->busy = true;
+  return own;
+}
+
 /* Merges the samples in the ring, on the merging thread. */
 static void merge(void) {
   if (!st_hooks.running)
     return;
+  struct st_shown_calls* own = begin_merging();
   st_samples_take(false, UINT64_MAX);
   if (!ST_CALLS_ARE_REPORTED)
     write_threshold(st_hooks.api->now());
+  if (own)
+    own->busy = false;
 }
 
 /* Writes the BEGINs of the calls of a thread that are certainly open: its stack
@@ -80,8 +95,11 @@ static void write_open_calls(struct st_shown_calls* s, uint64_t now) {
 
 /* The same for all threads, on the merging thread. */
 static void write_open(void) {
+  struct st_shown_calls* own = begin_merging();
   if (st_hooks.running && st_samples_take(false, UINT64_MAX))
     st_shown_visit(write_open_calls, st_hooks.api->now());
+  if (own)
+    own->busy = false;
 }
 
 void st_auto_resume(void) {
