@@ -203,8 +203,10 @@ __attribute__((constructor)) static void start_sampler(void) {
     sampler.has_to_start = true;
     at_fork.child = on_fork;
     st_fork_register(&at_fork);
+    /* opendir() allocates: a sample of that would make a file. */
+    bool has_executed = has_old_file();
     st_sampler_is_on = true;
-    if (has_old_file())
+    if (has_executed)
       start_or_stop();
   }
   errno = error;
