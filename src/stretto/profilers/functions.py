@@ -17,7 +17,7 @@ from stretto.client.track_event import slots
 from stretto.profilers.code_filter import CodeFilter
 from stretto.profilers.code_names import code_name
 from stretto.profilers.folded_code import FOLDED, IMPORTS, is_folded, is_starter
-from stretto.profilers.on_import import when_imported
+from stretto.profilers.on_import import stop_waiting, when_imported
 from stretto.profilers.patch import Patch
 
 TYPE_CHECKING = False
@@ -183,8 +183,11 @@ class _Tracer:
         for patch in _ends if self.options.auto_detail else ():
             patch.switch(enabled)
         if not enabled:
+            stop_waiting("greenlet", _pyhooks.follow_greenlets)
             _pyhooks.stop()
         elif not _pyhooks.running():
+            stop_waiting("greenlet", _pyhooks.follow_greenlets)
+            when_imported("greenlet", _pyhooks.follow_greenlets)
             self._start()
 
     def _start(self) -> None:
@@ -273,7 +276,6 @@ def install() -> None:
     if not _tracer.installed:
         _tracer.installed = True
         _stop_sampling_at_fork()
-        when_imported("greenlet", _pyhooks.follow_greenlets)
         slots.before_disable.append(_before_disable)
         slots.observe(category, _tracer.on_change)
 
