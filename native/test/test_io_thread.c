@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/wait.h>
 
 #include "check.h"
@@ -33,10 +34,15 @@ static bool all_signals_blocked(void) {
          sigismember(&set, SIGUSR1) && sigismember(&set, SIGPROF);
 }
 
+/* Whether our end is closed: its number may be another file's by now. */
+static atomic_bool g_closed;
+
 static bool on_readable(void* self) {
   CHECK(self == &g_calls);
   char bytes[4096];
-  ssize_t n = recv(g_pair.ours, bytes, sizeof bytes, MSG_DONTWAIT);
+  ssize_t n = atomic_load(&g_closed)
+                  ? -1
+                  : recv(g_pair.ours, bytes, sizeof bytes, MSG_DONTWAIT);
   enum action action = g_action;
   if (action == STOP_THREAD)
     g_stop_result = st_io_thread_stop(g_thread);
@@ -267,6 +273,7 @@ static void run_in_child(void (*body)(void)) {
 }
 
 static void close_our_descriptors(void) {
+  atomic_store(&g_closed, true);
   close(g_pair.ours);
   for (int fd = ST_HIGH_FD; fd < ST_HIGH_FD + 16; fd++)
     close(fd);
