@@ -10,12 +10,10 @@ thread's CPU time. For traced calls, `call_bytes` is the size of a call in the f
 maximum of `ratio`. Peers that are not installed are reported and have no rows. The rows for
 f-strings and `@traced` include the time to make the string and to call the function.
 
-Targets that are missed, on CPython 3.12, in clocks (medians of paired rounds):
+The target that is missed, on CPython 3.12, in clocks (medians of paired rounds):
 
     row                       figure  target  reason
-    instant_200_characters    2.7     2.5     two copies of 225 bytes take 0.6; the change of chunks
-                                              every 145 events
-    instant_f_string_name     5.6     4.0     making the string alone takes 4.0 (row `f_string`)
+    instant_f_string_name     5.8     4.0     making the string alone takes 5.0 (row `f_string`)
 """
 
 from __future__ import annotations
