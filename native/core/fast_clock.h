@@ -16,14 +16,14 @@
  *
  * Error: a pair is accurate to about 10 ns (the counter is read before and
  * after the clock; a pair that took longer than 200 ns is read again). The rate is
- * accurate to well below 1 part in 10^5, which is 1 ns over 100 us.  So a
+ * accurate to well below 1 part in 10^5, which is 40 ns over 4 ms.  So a
  * thread's time differs from the clock by about 20 ns, seldom more, and never
  * decreases.  The times of two threads agree within about 50 ns, less than the
  * latency of a message between them.
  *
  * The rate is measured over windows of at least 10 ms, again and again, so it
  * follows the kernel's own corrections (at most 500 ppm; while they change, spans
- * are short).  On aarch64 one count may be 50 ns long, which adds to the error.  A
+ * are short; the span in which they change may end 2 us off).  On aarch64 one count may be 50 ns long, which adds to the error.  A
  * jump of the counter (suspend, migration) ends the span at once.
  *
  * The kernel's clock is read for every time until the first window has passed.

@@ -60,8 +60,8 @@ static bool must_merge(void) {
 
 /* Makes the merging thread busy.  Its first event runs Python code, and so do
  * names of functions: their calls are left out, and merge no samples, which could
- * not be written before that event.  Returns NULL if calls are not reported or not
- * recorded, or when out of memory; else the caller ends the state. */
+ * not be written before that event.  Returns its calls, for the caller to reset
+ * `busy`; NULL if calls are not reported or not recorded, or out of memory. */
 static struct st_shown_calls* begin_merging(void) {
   bool may_be_called = ST_CALLS_ARE_REPORTED && st_hooks.running;
   struct st_shown_calls* own = may_be_called ? st_shown_get() : NULL;

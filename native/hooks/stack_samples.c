@@ -122,10 +122,11 @@ static int find_call(const struct st_shown_frame* f,
  * now, and the others until the sample was read. */
 static void close_from(struct st_shown_calls* s, uint32_t index,
                        const struct st_stack_sample* from, bool certain) {
-  for (uint32_t i = index; certain && i < s->depth; i++) {
-    if (find_call(&s->frames[i], from->frames, 0, from->depth) >= 0)
-      s->now = st_hooks.api->now();
-  }
+  bool in_sample = false;
+  for (uint32_t i = index; certain && i < s->depth && !in_sample; i++)
+    in_sample = find_call(&s->frames[i], from->frames, 0, from->depth) >= 0;
+  if (in_sample)
+    s->now = st_hooks.api->now();
   st_shown_cut(s, index);
 }
 
