@@ -60,6 +60,29 @@ def test_calls_of_functions_that_are_not_switched_off_are_counted() -> None:
     assert (calls["many"], calls["calls_str"], calls["leaf"]) == (1, 8, None)
 
 
+def recursive(depth: int) -> None:
+    if depth > 1:
+        recursive(depth - 1)
+    else:
+        sum(range(50_000))  # makes each call long enough to be no short one
+
+
+@with_events
+def test_calls_deeper_than_the_list_of_open_calls_are_counted() -> None:
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(6000)
+    try:
+        with recorded(CATEGORY):
+            recursive(5000)
+            calls, stats = counted()["recursive"], _pyhooks.stats()
+            short = _pyhooks.totals()["counted"]
+    finally:
+        sys.setrecursionlimit(limit)
+    assert calls == 5000
+    assert stats["too_deep"] >= 5000 - 400
+    assert short < 100  # Those that are too deep are no short calls, too.
+
+
 @with_events
 def test_generator_or_coroutine_is_one_call_however_many_steps_it_has() -> None:
     def generates() -> Iterator[int]:

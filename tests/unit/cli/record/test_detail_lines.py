@@ -80,6 +80,12 @@ def test_installed_functions_are_named_if_the_program_has_none_of_its_own() -> N
     )
 
 
+def test_functions_after_c_are_named_and_not_called_installed() -> None:
+    typed = FunctionTotals("work", "<string>", 2, 1, 0, 3 * MS, 0)
+    found = lines_of(ProcessTotals(7, PROCESS.numbers, [*PROCESS.functions[:3], typed]))
+    assert found["with what they call"] == "work (<string>:2) 3 ms, 1 call"
+
+
 def imports(*times: tuple[str, int]) -> dict[str, str]:
     functions = [
         FunctionTotals(f"import {module}", STDLIB, 1, 1, 0, time, 0) for module, time in times
