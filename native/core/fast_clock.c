@@ -137,12 +137,14 @@ static void measure(uint64_t counter, uint64_t ns) {
   pthread_mutex_unlock(&window_mutex);
 }
 
-/* Whether a pair gives the time of the next one. */
+/* Whether a pair has given the time of the next one.  A thread that has not read
+ * its clock for some time has a larger error, which says the same of a span. */
 static bool has_foretold(const struct st_clock_pair* p, uint64_t counter,
                          uint64_t ns) {
   uint64_t elapsed = counter - p->base;
   uint64_t error = p->ns + ((elapsed * p->rate) >> ST_RATE_SHIFT) - ns;
-  return error + MAX_ERROR_NS <= 2 * MAX_ERROR_NS;
+  uint64_t spans = 1 + (ns - p->ns) / MAX_SPAN_NS;
+  return error + spans * MAX_ERROR_NS <= 2 * spans * MAX_ERROR_NS;
 }
 
 /* Returns the span of a new pair, in counts.  `last` is that of the last one. */

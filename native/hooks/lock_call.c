@@ -3,21 +3,8 @@
 #include <math.h>
 #include <stdbool.h>
 
-#include "core/hot.h"
-#include "hooks/python_layout.h"
-#include "hooks/tracer.h"
-
 /* Longer times may be too long for the lock. */
 static const double kMaxSeconds = 1e6;
-
-/* The interned str "timeout", as which calls pass this name. */
-static PyObject* timeout_name;
-
-bool st_lock_call_start(void) {
-  if (!timeout_name)
-    timeout_name = PyUnicode_InternFromString("timeout");
-  return timeout_name != NULL;
-}
 
 /* The arguments of acquire; NULL if missing. */
 struct arguments {
@@ -110,31 +97,10 @@ static enum st_lock_wish wish_of_timeout(PyObject* timeout) {
   return is_clear ? ST_WAITS_IF_TAKEN : ST_UNCLEAR_WISH;
 }
 
-static enum st_lock_wish wish_of_arguments(const struct st_lock_call* call) {
+enum st_lock_wish st_lock_call_wish(const struct st_lock_call* call) {
   struct arguments arguments = {0};
   if (!read_arguments(call, &arguments))
     return ST_UNCLEAR_WISH;
   enum st_lock_wish wish = wish_of_blocking(arguments.blocking);
   return wish == ST_WAITS_IF_TAKEN ? wish_of_timeout(arguments.timeout) : wish;
-}
-
-/* Returns the number of a call `acquire(timeout=number)`; 0 if it is another call,
- * or the number is no float. */
-static double only_timeout(const struct st_lock_call* call) {
-  PyObject *name, *value;
-  if (call->flags != ST_WITH_KEYWORDS || PyTuple_GET_SIZE(call->tuple) ||
-      !call->names || !st_python_only_item(call->names, &name, &value))
-    return 0;
-  bool is_float = name == timeout_name && PyFloat_CheckExact(value);
-  return is_float ? PyFloat_AS_DOUBLE(value) : 0;
-}
-
-/* The usual calls take a path with few branches: the processor foretells none
- * after the last wait. */
-ST_HOT enum st_lock_wish st_lock_call_named_wish(
-    const struct st_lock_call* call) {
-  double seconds = only_timeout(call);
-  return ST_LIKELY(seconds > 0 && seconds < kMaxSeconds)
-             ? ST_WAITS_IF_TAKEN
-             : wish_of_arguments(call);
 }

@@ -13,6 +13,8 @@
 #include <Python.h>
 #include <stdbool.h>
 
+#include "hooks/python_layout.h"
+
 enum { ST_WITH_KEYWORDS = METH_VARARGS | METH_KEYWORDS };
 
 /* `flags` has the form of the function, one of ST_WITH_KEYWORDS, METH_FASTCALL
@@ -29,10 +31,6 @@ struct st_lock_call {
 
 enum st_lock_wish { ST_WAITS_IF_TAKEN, ST_NEVER_WAITS, ST_UNCLEAR_WISH };
 
-/* Prepares the functions below.  Returns false with an exception set on
- * failure. */
-bool st_lock_call_start(void);
-
 typedef PyObject* (*st_lock_array_function)(PyObject* self,
                                             PyObject* const* array,
                                             Py_ssize_t count, PyObject* names);
@@ -47,14 +45,22 @@ static inline PyObject* st_lock_call_run(const struct st_lock_call* call) {
       call->lock, call->array, call->count, call->names);
 }
 
-/* The same as st_lock_call_wish(), for a call with arguments. */
-enum st_lock_wish st_lock_call_named_wish(const struct st_lock_call* call);
-
 /* Reads the arguments.  Runs no code of theirs, and sets no exception: whatever
  * the method might refuse is unclear. */
-static inline enum st_lock_wish st_lock_call_wish(
-    const struct st_lock_call* call) {
-  bool has_any = call->names || call->count ||
-                 (call->tuple && PyTuple_GET_SIZE(call->tuple));
-  return has_any ? st_lock_call_named_wish(call) : ST_WAITS_IF_TAKEN;
+enum st_lock_wish st_lock_call_wish(const struct st_lock_call* call);
+
+/* Whether the call has arguments without names. */
+static inline bool st_lock_call_has_unnamed(const struct st_lock_call* call) {
+  return call->flags == ST_WITH_KEYWORDS ? PyTuple_GET_SIZE(call->tuple) > 0
+                                         : call->count > 0;
+}
+
+/* Whether a call that has returned False had only a positive timeout, which is a
+ * float.  Says false in unusual cases.  It compares no name: with a float as
+ * `blocking`, it would not have returned False. */
+static inline bool st_lock_call_has_timeout(const struct st_lock_call* call) {
+  PyObject *name, *value;
+  return call->flags == ST_WITH_KEYWORDS && call->names &&
+         st_python_only_item(call->names, &name, &value) &&
+         PyFloat_CheckExact(value) && PyFloat_AS_DOUBLE(value) > 0;
 }

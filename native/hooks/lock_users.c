@@ -1,18 +1,8 @@
 #include "hooks/lock_users.h"
 
-#include "core/hot.h"
+struct st_lock_code st_lock_codes[ST_LOCK_ROLES];
 
-enum { ROLES_LOG2 = 8, ROLES = 1 << ROLES_LOG2 };
-
-enum role { USER, LIBRARY, HIDDEN };
-
-static struct {
-  PyObject* hidden;
-  struct {
-    PyObject* code;
-    enum role role;
-  } roles[ROLES];
-} users;
+static PyObject* hidden_folder;
 
 static bool ends_with(PyObject* text, const char* end) {
   Py_ssize_t size;
@@ -24,26 +14,26 @@ static bool ends_with(PyObject* text, const char* end) {
          !memcmp(utf8 + (size_t)size - length, end, length);
 }
 
-static enum role find_role(PyCodeObject* code) {
+static enum st_lock_role find_role(PyCodeObject* code) {
   PyObject* file = code->co_filename;
   if (ends_with(file, "/threading.py") || ends_with(file, "/queue.py"))
-    return LIBRARY;
-  bool hidden = users.hidden && PyUnicode_Tailmatch(file, users.hidden, 0,
-                                                    PY_SSIZE_T_MAX, -1) == 1;
-  return hidden ? HIDDEN : USER;
+    return ST_LOCK_LIBRARY;
+  bool hidden = hidden_folder && PyUnicode_Tailmatch(file, hidden_folder, 0,
+                                                     PY_SSIZE_T_MAX, -1) == 1;
+  return hidden ? ST_LOCK_HIDDEN : ST_LOCK_USER;
 }
 
-__attribute__((noinline)) static void set_role(size_t slot, PyObject* code) {
-  users.roles[slot].role = find_role((PyCodeObject*)code);
-  Py_XSETREF(users.roles[slot].code, Py_NewRef(code));
+__attribute__((noinline)) static void set_role(struct st_lock_code* slot,
+                                               PyObject* code) {
+  slot->role = find_role((PyCodeObject*)code);
+  Py_XSETREF(slot->code, Py_NewRef(code));
 }
 
-static enum role role_of(PyObject* code) {
-  uint64_t mixed = (uint64_t)(uintptr_t)code * 0x9E3779B97F4A7C15u;
-  size_t slot = mixed >> (64 - ROLES_LOG2);
-  if (users.roles[slot].code != code)
+static enum st_lock_role role_of(PyObject* code) {
+  struct st_lock_code* slot = st_lock_code_slot((uint64_t)(uintptr_t)code);
+  if (slot->code != code)
     set_role(slot, code);
-  return users.roles[slot].role;
+  return slot->role;
 }
 
 static PyObject* code_of(struct st_stack_frame frame) {
@@ -52,22 +42,22 @@ static PyObject* code_of(struct st_stack_frame frame) {
 }
 
 /* Finds the user's frame; without one its address is 0.  Returns its role. */
-static inline enum role find_user(PyThreadState* thread,
-                                  struct st_stack_frame* frame) {
-  enum role role = LIBRARY;
+static inline enum st_lock_role find_user(PyThreadState* thread,
+                                          struct st_stack_frame* frame) {
+  enum st_lock_role role = ST_LOCK_LIBRARY;
   for (*frame = st_python_frame(thread); frame->address;
        *frame = st_python_caller(*frame)) {
     PyObject* code = code_of(*frame);
-    role = code ? role_of(code) : LIBRARY;
-    if (role != LIBRARY)
+    role = code ? role_of(code) : ST_LOCK_LIBRARY;
+    if (role != ST_LOCK_LIBRARY)
       break;
   }
   return role;
 }
 
-ST_HOT bool st_hidden_uses_lock(PyThreadState* thread) {
+bool st_hidden_folder_uses_lock(PyThreadState* thread) {
   struct st_stack_frame frame;
-  return find_user(thread, &frame) == HIDDEN;
+  return find_user(thread, &frame) == ST_LOCK_HIDDEN;
 }
 
 struct st_lock_user st_lock_user(PyThreadState* thread) {
@@ -80,16 +70,16 @@ struct st_lock_user st_lock_user(PyThreadState* thread) {
 
 bool st_waits_for_notification(PyThreadState* thread) {
   PyObject* code = code_of(st_python_frame(thread));
-  return code && role_of(code) == LIBRARY &&
+  return code && role_of(code) == ST_LOCK_LIBRARY &&
          ends_with(((PyCodeObject*)code)->co_qualname, "Condition.wait");
 }
 
 void st_lock_users_start(PyObject* hidden) {
-  Py_XSETREF(users.hidden, Py_NewRef(hidden));
+  Py_XSETREF(hidden_folder, Py_NewRef(hidden));
 }
 
 void st_lock_users_clear(void) {
-  for (int i = 0; i < ROLES; i++)
-    Py_CLEAR(users.roles[i].code);
-  Py_CLEAR(users.hidden);
+  for (int i = 0; i < ST_LOCK_ROLES; i++)
+    Py_CLEAR(st_lock_codes[i].code);
+  Py_CLEAR(hidden_folder);
 }

@@ -29,6 +29,30 @@ void st_lock_users_clear(void);
 /* Returns the user of the lock that this thread makes or takes. */
 struct st_lock_user st_lock_user(PyThreadState* thread);
 /* Whether that user is in the hidden folder. */
-bool st_hidden_uses_lock(PyThreadState* thread);
+bool st_hidden_folder_uses_lock(PyThreadState* thread);
 /* Whether this thread runs Condition.wait, which makes a lock for each wait. */
 bool st_waits_for_notification(PyThreadState* thread);
+
+enum { ST_LOCK_ROLES_LOG2 = 8, ST_LOCK_ROLES = 1 << ST_LOCK_ROLES_LOG2 };
+
+enum st_lock_role { ST_LOCK_USER, ST_LOCK_LIBRARY, ST_LOCK_HIDDEN };
+
+extern struct st_lock_code {
+  PyObject* code;
+  enum st_lock_role role;
+} st_lock_codes[ST_LOCK_ROLES];
+
+static inline struct st_lock_code* st_lock_code_slot(uint64_t code) {
+  uint64_t mixed = code * 0x9E3779B97F4A7C15u;
+  return &st_lock_codes[mixed >> (64 - ST_LOCK_ROLES_LOG2)];
+}
+
+/* The same as st_hidden_folder_uses_lock(), for a thread whose Python code has
+ * called a method of the lock; usually without a call. */
+static inline bool st_hidden_uses_lock(PyThreadState* thread) {
+  uint64_t code = st_python_innermost_code(thread);
+  const struct st_lock_code* known = st_lock_code_slot(code);
+  bool is_user = code && (uint64_t)(uintptr_t)known->code == code &&
+                 known->role == ST_LOCK_USER;
+  return __builtin_expect(!is_user, 0) && st_hidden_folder_uses_lock(thread);
+}

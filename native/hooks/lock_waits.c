@@ -17,19 +17,14 @@ enum { MAX_ENTRIES = 16 };
 
 enum { PLACE }; /* The index of the value made_at. */
 
-/* Parts of the functions that run as acquire().  After a wait the processor
- * foretells no branch, so there are few: in each function the form of the call and
- * the kind of the lock are known, and the wait returns to one function of ours. */
+/* Parts of the functions that run as acquire().  After a wait the processor has
+ * little of their code and foretells no branch, so the usual wait takes few lines
+ * of code: in each function the form of the call and the kind of the lock are
+ * known, and what is unusual is elsewhere. */
 #define INLINE inline __attribute__((always_inline))
 
 /* The two types of locks. */
 enum kind { LOCK, RLOCK };
-
-/* A call of a method of a lock of a kind. */
-struct call {
-  enum kind kind;
-  struct st_lock_call call;
-};
 
 /* An entry that has a function of ours. */
 struct entry {
@@ -74,18 +69,30 @@ struct wait {
   PyThreadState* thread;
   struct st_known_lock* known;
   const PyObject *lock, *result; /* Without a result there is an exception. */
-  uint64_t holder, begin, end;
+  uint64_t holder; /* The thread that had taken the lock last; 0 if unknown. */
+  uint64_t begin, end;
 };
 
 /* Returns the begin of the slice.  A short wait rarely contains a sample that
  * finds a call around it. */
-static uint64_t begin_of(const struct wait* w) {
+static INLINE uint64_t begin_of(const struct wait* w) {
   bool may_contain_samples =
       !ST_CALLS_ARE_REPORTED && w->end - w->begin >= ST_LONG_C_CALL_NS;
   return may_contain_samples ? st_auto_wait_ends(w->begin, w->end) : w->begin;
 }
 
-static void write_wait(const struct wait* w) {
+/* Returns the id of the thread for which this one has waited, as a new
+ * reference; NULL if it is unknown.  A lock that was this thread's was handed
+ * over to one that has told so meanwhile. */
+static INLINE PyObject* holder_of(const struct wait* w) {
+  uint64_t own = w->thread->native_thread_id, holder = w->holder;
+  if (ST_LIKELY(!holder || holder == own))
+    holder = w->known->lock == w->lock ? w->known->holder : 0;
+  bool is_other = holder && holder != own;
+  return ST_UNLIKELY(is_other) ? PyLong_FromUnsignedLongLong(holder) : NULL;
+}
+
+static INLINE void write_wait(const struct wait* w) {
   uint64_t begin = begin_of(w);
   PyObject* template = waits.for_lock, *place = NULL;
   if (ST_LIKELY(w->known->lock == w->lock)) {
@@ -93,41 +100,55 @@ static void write_wait(const struct wait* w) {
     if (w->known->is_for_notification)
       template = waits.for_notification;
   }
-  PyObject* tid = w->holder ? PyLong_FromUnsignedLongLong(w->holder) : NULL;
+  PyObject* tid = holder_of(w);
   PyObject* const values[] = {place ? place : Py_None, tid ? tid : Py_None,
                               w->result == Py_False ? Py_True : Py_None};
   const struct st_past_slice slice = {begin, w->end, values, 3,
                                       .repeated = 1 << PLACE};
   st_hooks.api->past_slice(template, NULL, &slice);
-  Py_XDECREF(tid);
+  if (ST_UNLIKELY(tid != NULL))
+    Py_DECREF(tid);
 }
 
-/* Writes a long wait, and counts a short one that ended with the lock.  Waits of
- * our own code are left out. */
-ST_HOT static void note_wait(const struct wait* w) {
-  uint64_t ns = w->end - w->begin;
-  bool is_long = ns >= ST_MIN_LOCK_WAIT_NS;
-  if ((!is_long && w->result != Py_True) || st_hidden_uses_lock(w->thread))
+/* Writes a long wait.  Waits of our own code are left out. */
+ST_HOT __attribute__((noinline)) static void note_long(const struct wait* w) {
+  if (ST_UNLIKELY(st_hidden_uses_lock(w->thread)))
     return;
-  if (ST_LIKELY(is_long)) {
-    is_busy = true;
-    write_wait(w);
-    is_busy = false;
-  } else {
-    waits.short_waits++;
-    waits.short_ns += ns;
-  }
+  is_busy = true;
+  write_wait(w);
+  is_busy = false;
 }
 
-/* Notes a wait that has raised an exception, which stays pending. */
-__attribute__((noinline)) static void note_failed_wait(const struct wait* w) {
+/* Writes a wait that has raised an exception, which stays pending. */
+RARE static void note_failed(const struct wait* w) {
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
-  note_wait(w);
+  note_long(w);
   PyErr_Restore(type, value, traceback);
 }
 
+/* Counts a short wait, which has ended with the lock. */
+__attribute__((noinline)) static void count_short(PyThreadState* thread,
+                                                  uint64_t ns) {
+  if (st_hidden_uses_lock(thread))
+    return;
+  waits.short_waits++;
+  waits.short_ns += ns;
+}
+
 /* --- Acquiring ----------------------------------------------------------- */
+
+RARE static bool never_waits(struct st_lock_call c) {
+  return st_lock_call_wish(&c) == ST_NEVER_WAITS;
+}
+
+/* Whether a call for a taken lock has waited: without the lock it returns only
+ * after a timeout. */
+static INLINE bool has_waited(const struct st_lock_call* c,
+                              const PyObject* result) {
+  return result != Py_False || ST_LIKELY(st_lock_call_has_timeout(c)) ||
+         !never_waits(*c);
+}
 
 static INLINE PyObject* run_as_waiting(const struct st_lock_call* c,
                                        struct st_known_lock* known) {
@@ -139,33 +160,27 @@ static INLINE PyObject* run_as_waiting(const struct st_lock_call* c,
   return result;
 }
 
-/* Returns the thread that has taken the lock last; 0 if it is unknown, or the
- * calling thread. */
-static uint64_t other_holder(const struct st_known_lock* known,
-                             const PyObject* lock,
-                             const PyThreadState* thread) {
-  bool is_other =
-      known->lock == lock && known->holder != thread->native_thread_id;
-  return is_other ? known->holder : 0;
-}
-
+/* `waits_surely`: whether the arguments were read. */
 static INLINE PyObject* acquire_and_measure(const struct st_lock_call* c,
                                             struct st_known_lock* known,
-                                            PyThreadState* thread) {
-  struct wait w = {.thread = thread, .known = known, .lock = c->lock};
-  w.holder = other_holder(known, c->lock, thread);
-  w.begin = st_thread_now();
+                                            PyThreadState* thread,
+                                            bool waits_surely) {
+  uint64_t holder = known->lock == c->lock ? known->holder : 0;
+  uint64_t begin = st_thread_now();
   PyObject* result = run_as_waiting(c, known);
-  w.end = st_thread_now();
-  w.result = result;
-  if (!w.holder) /* It was handed over to a thread that has told so meanwhile. */
-    w.holder = other_holder(known, c->lock, thread);
+  uint64_t end = st_thread_now();
   if (ST_UNLIKELY(!is_recording()))
     return result;
-  if (ST_LIKELY(result != NULL))
-    note_wait(&w);
-  else
-    note_failed_wait(&w);
+  if (ST_UNLIKELY(end - begin < ST_MIN_LOCK_WAIT_NS)) {
+    if (result == Py_True)
+      count_short(thread, end - begin);
+  } else if (waits_surely || ST_LIKELY(has_waited(c, result))) {
+    const struct wait w = {thread, known, c->lock, result, holder, begin, end};
+    if (ST_LIKELY(result != NULL))
+      note_long(&w);
+    else
+      note_failed(&w);
+  }
   return result;
 }
 
@@ -182,9 +197,21 @@ __attribute__((noinline)) static PyObject* try_to_acquire(enum kind kind,
   return st_lock_call_run(&c);
 }
 
-/* An RLock can't be asked: it may be held by its own thread. */
-static INLINE bool can_be_asked(const struct call* c) {
-  return c->kind == LOCK && waits.flag;
+/* A lock that may be free is tried: the time in which a thread takes a free one
+ * is no wait, however long others have the CPU meanwhile. */
+__attribute__((noinline)) static PyObject* acquire_if_taken(
+    enum kind kind, struct st_lock_call c, struct st_known_lock* known,
+    PyThreadState* thread) {
+  enum st_lock_wish wish = st_lock_call_wish(&c);
+  if (wish == ST_NEVER_WAITS)
+    return st_lock_call_run(&c);
+  if (wish == ST_WAITS_IF_TAKEN) {
+    PyObject* result = try_to_acquire(kind, c.lock);
+    if (result != Py_False)
+      return result;
+    Py_DECREF(result);
+  }
+  return acquire_and_measure(&c, known, thread, true);
 }
 
 /* Whether a thread may own the lock although the lock says that it is free: a
@@ -195,67 +222,58 @@ static bool may_be_handed_over(const struct st_known_lock* known,
   return known->lock && (known->lock != lock || known->waiting);
 }
 
-/* A lock that may be free is tried: the time in which a thread takes a free one
- * is no wait, however long others have the CPU meanwhile. */
-static INLINE PyObject* acquire_recorded(const struct call* c,
+/* Only a LOCK can be asked: an RLock may be held by its own thread.  Arguments
+ * without names are read first, as most of these calls never wait. */
+static INLINE PyObject* acquire_recorded(enum kind kind,
+                                         const struct st_lock_call* c,
                                          struct st_known_lock* known,
                                          PyThreadState* thread) {
-  bool can_ask = ST_LIKELY(can_be_asked(c));
-  bool seems_free = can_ask && !st_lock_flag(c->call.lock, waits.flag);
-  if (ST_UNLIKELY(seems_free) && !may_be_handed_over(known, c->call.lock))
-    return st_lock_call_run(&c->call);
-  enum st_lock_wish wish = st_lock_call_wish(&c->call);
-  if (ST_UNLIKELY(wish == ST_NEVER_WAITS))
-    return st_lock_call_run(&c->call);
-  if (ST_UNLIKELY(seems_free || !can_ask) && wish == ST_WAITS_IF_TAKEN) {
-    PyObject* result = try_to_acquire(c->kind, c->call.lock);
-    if (result != Py_False)
-      return result;
-    Py_DECREF(result);
-  }
-  return acquire_and_measure(&c->call, known, thread);
+  if (kind == RLOCK || ST_UNLIKELY(!waits.flag) ||
+      ST_UNLIKELY(st_lock_call_has_unnamed(c)))
+    return acquire_if_taken(kind, *c, known, thread);
+  if (ST_LIKELY(st_lock_flag(c->lock, waits.flag)))
+    return acquire_and_measure(c, known, thread, false);
+  if (ST_LIKELY(!may_be_handed_over(known, c->lock)))
+    return st_lock_call_run(c);
+  return acquire_if_taken(kind, *c, known, thread);
 }
 
-static INLINE PyObject* acquire(const struct call* c) {
+static INLINE PyObject* acquire(enum kind kind, const struct st_lock_call* c) {
   PyThreadState* thread = recorded_thread();
   if (ST_UNLIKELY(!thread))
-    return st_lock_call_run(&c->call);
-  struct st_known_lock* known = st_known_lock_slot(c->call.lock);
-  PyObject* result = acquire_recorded(c, known, thread);
-  if (result == Py_True && st_known_lock_claims(known, c->call.lock))
+    return st_lock_call_run(c);
+  struct st_known_lock* known = st_known_lock_slot(c->lock);
+  PyObject* result = acquire_recorded(kind, c, known, thread);
+  if (result == Py_True && st_known_lock_claims(known, c->lock))
     known->holder = thread->native_thread_id;
   return result;
 }
 
-#define ST_ACQUIRE(name, kind_)                                                \
+#define ST_ACQUIRE(name, kind)                                                 \
   ST_HOT static PyObject* name##_with_keywords(PyObject* self, PyObject* args, \
                                                PyObject* kwargs) {             \
-    struct call c = {kind_,                                                    \
-                     {.lock = self,                                            \
-                      .flags = ST_WITH_KEYWORDS,                               \
-                      .function = waits.with_keywords[kind_],                  \
-                      .tuple = args,                                           \
-                      .names = kwargs}};                                       \
-    return acquire(&c);                                                        \
+    const struct st_lock_call c = {.lock = self,                               \
+                                   .flags = ST_WITH_KEYWORDS,                  \
+                                   .function = waits.with_keywords[kind],      \
+                                   .tuple = args,                              \
+                                   .names = kwargs};                           \
+    return acquire(kind, &c);                                                  \
   }                                                                            \
   ST_HOT static PyObject* name##_fast(PyObject* self, PyObject* const* args,   \
                                       Py_ssize_t count, PyObject* names) {     \
-    struct call c = {kind_,                                                    \
-                     {.lock = self,                                            \
-                      .flags = METH_FASTCALL,                                  \
-                      .function = waits.fast[kind_],                           \
-                      .array = args,                                           \
-                      .count = count,                                          \
-                      .names = names}};                                        \
-    return acquire(&c);                                                        \
+    const struct st_lock_call c = {.lock = self,                               \
+                                   .flags = METH_FASTCALL,                     \
+                                   .function = waits.fast[kind],               \
+                                   .array = args,                              \
+                                   .count = count,                             \
+                                   .names = names};                            \
+    return acquire(kind, &c);                                                  \
   }                                                                            \
   ST_HOT static PyObject* name##_without(PyObject* self, PyObject* unused) {   \
     (void)unused;                                                              \
-    struct call c = {kind_,                                                    \
-                     {.lock = self,                                            \
-                      .flags = METH_NOARGS,                                    \
-                      .function = waits.without[kind_]}};                      \
-    return acquire(&c);                                                        \
+    const struct st_lock_call c = {                                            \
+        .lock = self, .flags = METH_NOARGS, .function = waits.without[kind]};  \
+    return acquire(kind, &c);                                                  \
   }
 
 ST_ACQUIRE(lock, LOCK)
@@ -370,7 +388,7 @@ static PyObject* start(PyObject* Py_UNUSED(module), PyObject* args) {
   PyObject* module = PyImport_ImportModule("_thread");
   if (!waits.dont_block)
     waits.dont_block = PyTuple_Pack(1, Py_False);
-  if (!module || !waits.dont_block || !st_lock_call_start()) {
+  if (!module || !waits.dont_block) {
     Py_XDECREF(module);
     return NULL;
   }

@@ -23,18 +23,22 @@
 #endif
 
 #if PY_VERSION_HEX >= 0x030E0000
-enum { CODE_TAG = 3, FOREIGN = FRAME_OWNED_BY_INTERPRETER };
+enum { FOREIGN = FRAME_OWNED_BY_INTERPRETER };
 #if PY_VERSION_HEX >= 0x030F0000
 enum { LAST_OWNER = FOREIGN };
 #else
 enum { LAST_OWNER = FRAME_OWNED_BY_CSTACK };
 #endif
 #elif PY_VERSION_HEX >= 0x030C0000
-enum { CODE_TAG = 0, FOREIGN = FRAME_OWNED_BY_CSTACK, LAST_OWNER = FOREIGN };
+enum { FOREIGN = FRAME_OWNED_BY_CSTACK, LAST_OWNER = FOREIGN };
 #else
-enum { CODE_TAG = 0, LAST_OWNER = FRAME_OWNED_BY_FRAME_OBJECT };
+enum { LAST_OWNER = FRAME_OWNED_BY_FRAME_OBJECT };
 enum { FOREIGN = LAST_OWNER + 1 };
 #endif
+
+_Static_assert(offsetof(_PyInterpreterFrame, FRAME_CODE) ==
+                   ST_FRAME_CODE_OFFSET,
+               "the code of a frame");
 
 const struct st_stack_layout st_python_layout = {
     .thread_previous = offsetof(PyThreadState, prev),
@@ -64,7 +68,7 @@ const struct st_stack_layout st_python_layout = {
 #endif
     .first_foreign_owner = FOREIGN,
     .last_owner = LAST_OWNER,
-    .code_tag = CODE_TAG,
+    .code_tag = ST_CODE_TAG,
 };
 
 uint64_t st_python_threads(void) {
@@ -104,7 +108,7 @@ static struct st_stack_frame python_call(_PyInterpreterFrame* f) {
   struct st_stack_frame frame = {.address = (uint64_t)(uintptr_t)f};
   if (f) {
     memcpy(&frame.code, &f->FRAME_CODE, sizeof frame.code);
-    frame.code &= ~(uint64_t)CODE_TAG;
+    frame.code &= ~(uint64_t)ST_CODE_TAG;
   }
   return frame;
 }
@@ -143,7 +147,7 @@ PyObject* st_python_variable(struct st_stack_frame frame, int i,
   uint64_t value;
   memcpy(&value, &f->localsplus[i], sizeof value);
   *name = PyTuple_GET_ITEM(code_of(frame)->co_localsplusnames, i);
-  return (PyObject*)(uintptr_t)(value & ~(uint64_t)CODE_TAG);
+  return (PyObject*)(uintptr_t)(value & ~(uint64_t)ST_CODE_TAG);
 }
 
 PyObject* st_python_global(struct st_stack_frame frame, PyObject* name) {

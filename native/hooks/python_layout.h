@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "probes/blocked_thread.h"
 #include "probes/stack_reader.h"
@@ -15,6 +16,15 @@
 /* Whether the interpreter reports calls to auto detail.  CPython 3.11 has no
  * events that can be switched off, so there only stack samples find calls. */
 enum { ST_CALLS_ARE_REPORTED = PY_VERSION_HEX >= 0x030C0000 };
+
+/* Where a frame has its code, and the bits of it that are no address. */
+#if PY_VERSION_HEX >= 0x030E0000
+enum { ST_FRAME_CODE_OFFSET = 0, ST_CODE_TAG = 3 };
+#elif PY_VERSION_HEX >= 0x030C0000
+enum { ST_FRAME_CODE_OFFSET = 0, ST_CODE_TAG = 0 };
+#else
+enum { ST_FRAME_CODE_OFFSET = 32, ST_CODE_TAG = 0 };
+#endif
 
 extern const struct st_stack_layout st_python_layout;
 
@@ -37,6 +47,20 @@ uint64_t st_python_gil_holder(void);
  * Python call, its code.  The thread must not be running bytecode.  The caller
  * holds the GIL. */
 struct st_stack_frame st_python_frame(PyThreadState* thread);
+/* Returns the code of the innermost frame of a thread, without a call; 0 if it has
+ * none, and an unknown number if that frame is no Python call.  The caller holds
+ * the GIL. */
+static inline uint64_t st_python_innermost_code(const PyThreadState* thread) {
+#if PY_VERSION_HEX >= 0x030D0000
+  const void* frame = thread->current_frame;
+#else
+  const void* frame = thread->cframe ? thread->cframe->current_frame : NULL;
+#endif
+  uint64_t code = 0;
+  if (frame)
+    memcpy(&code, (const char*)frame + ST_FRAME_CODE_OFFSET, sizeof code);
+  return code & ~(uint64_t)ST_CODE_TAG;
+}
 /* Returns the frame of the caller of this frame.  The address is 0 if there is
  * none. */
 struct st_stack_frame st_python_caller(struct st_stack_frame frame);

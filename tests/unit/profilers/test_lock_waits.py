@@ -246,6 +246,18 @@ def test_waits_of_own_code_are_left_out() -> None:
     assert len(begins(result.events)) == 1
 
 
+def test_thread_without_python_code_may_wait() -> None:
+    lock, taken = threading.Lock(), threading.Lock()
+    with recorded("python.waits") as result:
+        lock.acquire()
+        _thread.start_new_thread(lock.acquire, (), {"timeout": SHORT_S})
+        taken.acquire()
+        assert not taken.acquire(timeout=20 * SHORT_S)  # the thread has waited meanwhile
+    waits = begins(result.events)
+    assert all(wait.name == "wait for lock" for wait in waits)
+    assert len(waits) == 2
+
+
 def test_place_may_be_long() -> None:
     file = "long/" * 60 + "code.py"
     made: dict[str, threading.Lock] = {}
