@@ -5,3 +5,7 @@
 #pragma once
 
 #define ST_HOT __attribute__((hot))
+
+/* Marks functions for unusual cases.  The linker puts them elsewhere, so that what
+ * runs after a wait stays short. */
+#define ST_RARE __attribute__((noinline, cold))

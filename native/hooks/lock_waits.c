@@ -120,7 +120,7 @@ ST_HOT __attribute__((noinline)) static void note_long(const struct wait* w) {
 }
 
 /* Writes a wait that has raised an exception, which stays pending. */
-RARE static void note_failed(const struct wait* w) {
+ST_RARE static void note_failed(const struct wait* w) {
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
   note_long(w);
@@ -138,7 +138,7 @@ __attribute__((noinline)) static void count_short(PyThreadState* thread,
 
 /* --- Acquiring ----------------------------------------------------------- */
 
-RARE static bool never_waits(struct st_lock_call c) {
+ST_RARE static bool never_waits(struct st_lock_call c) {
   return st_lock_call_wish(&c) == ST_NEVER_WAITS;
 }
 
