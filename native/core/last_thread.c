@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define OUR_NAMES "stretto-"
+#include "own_threads.h"
 
 enum { POLL_MS = 20 };
 
@@ -28,7 +28,7 @@ static bool is_of_program(const char* stat) {
   if (!name || !end || end[1] != ' ')
     return false;
   bool has_ended = strchr("ZX", end[2]) != NULL;
-  return !has_ended && strncmp(name + 1, OUR_NAMES, strlen(OUR_NAMES)) != 0;
+  return !has_ended && !st_is_own_thread(name + 1);
 }
 
 /* Returns whether the thread belongs to the program and has not ended; a thread
@@ -61,7 +61,7 @@ static bool has_others(void) {
 
 static void* wait_for_others(void* unused) {
   (void)unused;
-  prctl(PR_SET_NAME, OUR_NAMES "end");
+  prctl(PR_SET_NAME, ST_OWN_THREADS "end");
   const struct timespec pause = {.tv_nsec = POLL_MS * 1000000};
   while (has_others())
     nanosleep(&pause, NULL);

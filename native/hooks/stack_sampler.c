@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "core/clock.h"
+#include "core/own_threads.h"
 #include "core/thread_join.h"
 #include "hooks/look_times.h"
 #include "hooks/merging_thread.h"
@@ -20,6 +21,7 @@
 #include "hooks/shown_calls.h"
 #include "hooks/stack_samples.h"
 #include "hooks/threshold_file.h"
+#include "probes/own_thread_file.h"
 #include "probes/sample_gaps.h"
 #include "probes/waiting_thread.h"
 
@@ -44,6 +46,7 @@ struct known_thread {
   struct known_thread* next;
   struct st_last_sample shared;
   uint64_t native_id;
+  bool is_ours; /* Its times are not in the totals. */
   uint64_t cpu_ns, time;
   /* How much of its CPU time is in the totals.  `cpu_ns` is read after
    * `time`, perhaps long after: what it has more belongs to the next sample. */
@@ -130,6 +133,14 @@ static bool has_calls(uint64_t address) {
          t.frame;
 }
 
+/* Whether a thread runs callbacks for us: the program does not wait then. */
+static bool is_ours(uint64_t native_id) {
+  char name[16];
+  return native_id != (uint64_t)getpid() &&
+         st_read_own_thread_file(native_id, "comm", name, sizeof name) &&
+         st_is_own_thread(name);
+}
+
 /* Returns the state of the thread whose thread state is at an address.  A new
  * thread gets a new state.  Returns NULL if there are too many threads, or if a
  * new thread has no calls. */
@@ -152,7 +163,8 @@ static struct known_thread* get_known(const struct st_stack_thread* thread,
   k->time = k->cpu_ns = k->counted_ns = k->wait_end = k->ready_at =
       k->blocked_at = 0;
   k->waits = false;
-  k->times = st_sampler_times_of(thread->native_id);
+  k->is_ours = is_ours(thread->native_id);
+  k->times = k->is_ours ? NULL : st_sampler_times_of(thread->native_id);
   k->shared.owners = (struct st_time_owners){0};
   atomic_store(&k->shared.ran[0], NULL);
   atomic_store(&k->shared.last_event, 0);
@@ -356,7 +368,7 @@ static void note_run(struct known_thread* k, uint64_t begin, uint64_t end) {
  * reading. */
 static void add_ready(struct known_thread* k, uint64_t time) {
   uint64_t ready;
-  if (!st_thread_waited_ns(k->native_id, &ready))
+  if (k->is_ours || !st_thread_waited_ns(k->native_id, &ready))
     return;
   if (k->ready_at && ready > k->ready_ns) {
     st_sampler_add(&st_sampler_totals.ready_ns, ready - k->ready_ns);
@@ -384,16 +396,22 @@ static struct elapsed elapsed_since_last(const struct known_thread* k,
   return (struct elapsed){ran, k->time ? elapsed - ran : 0};
 }
 
-/* Adds the times of a thread since its last sample, and returns them. */
-static struct elapsed add_elapsed(struct known_thread* k, uint64_t time,
-                                  uint64_t cpu) {
-  struct elapsed e = elapsed_since_last(k, time, cpu);
+static void add_to_totals(const struct known_thread* k, struct elapsed e) {
+  if (k->is_ours)
+    return;
   st_sampler_add(&st_sampler_totals.running_ns, e.ran);
   st_sampler_add(&st_sampler_totals.waiting_ns, e.waited);
   if (k->times) {
     st_sampler_add(&k->times->running_ns, e.ran);
     st_sampler_add(&k->times->waiting_ns, e.waited);
   }
+}
+
+/* Adds the times of a thread since its last sample, and returns them. */
+static struct elapsed add_elapsed(struct known_thread* k, uint64_t time,
+                                  uint64_t cpu) {
+  struct elapsed e = elapsed_since_last(k, time, cpu);
+  add_to_totals(k, e);
   k->time = time;
   k->cpu_ns = cpu;
   k->counted_ns += e.ran;

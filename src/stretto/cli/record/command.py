@@ -71,6 +71,11 @@ def _start_recorder(
             launch.cancel()
         output.discard()
         raise _not_started(error) from error
+    except KeyboardInterrupt:  # only before the program has started: then signals are forwarded
+        if launch is not None:
+            launch.cancel()
+        output.discard()
+        raise
     return recorder
 
 

@@ -7,7 +7,6 @@ interpreter starts. Any other program is started when the service runs.
 
 from __future__ import annotations
 
-from stretto.base.errors import StrettoError
 from stretto.base.selector_task_runner import SelectorTaskRunner
 from stretto.base.unix_socket import UnixListener
 from stretto.recorder.host import workspace_folder
@@ -58,7 +57,7 @@ class Launch:
             self.forks = UnixListener(self.workspace.fork_socket)
             if is_python(path) and not option_problem([*arguments]) and not options.system:
                 self.start_program()
-        except (StrettoError, OSError):
+        except BaseException:  # KeyboardInterrupt, too
             workspace_folder.remove(self.workspace)
             raise
 
