@@ -197,15 +197,16 @@ __attribute__((noinline)) static PyObject* try_to_acquire(enum kind kind,
   return st_lock_call_run(&c);
 }
 
-/* A lock that may be free is tried: the time in which a thread takes a free one
- * is no wait, however long others have the CPU meanwhile. */
-__attribute__((noinline)) static PyObject* acquire_if_taken(
+/* Reads the arguments first.  A lock that may be free is tried: the time in which
+ * a thread takes a free one is no wait, however long others have the CPU
+ * meanwhile. */
+__attribute__((noinline)) static PyObject* acquire_as_asked(
     enum kind kind, struct st_lock_call c, struct st_known_lock* known,
-    PyThreadState* thread) {
+    PyThreadState* thread, bool may_be_free) {
   enum st_lock_wish wish = st_lock_call_wish(&c);
   if (wish == ST_NEVER_WAITS)
     return st_lock_call_run(&c);
-  if (wish == ST_WAITS_IF_TAKEN) {
+  if (may_be_free && wish == ST_WAITS_IF_TAKEN) {
     PyObject* result = try_to_acquire(kind, c.lock);
     if (result != Py_False)
       return result;
@@ -228,14 +229,13 @@ static INLINE PyObject* acquire_recorded(enum kind kind,
                                          const struct st_lock_call* c,
                                          struct st_known_lock* known,
                                          PyThreadState* thread) {
-  if (kind == RLOCK || ST_UNLIKELY(!waits.flag) ||
-      ST_UNLIKELY(st_lock_call_has_unnamed(c)))
-    return acquire_if_taken(kind, *c, known, thread);
-  if (ST_LIKELY(st_lock_flag(c->lock, waits.flag)))
-    return acquire_and_measure(c, known, thread, false);
-  if (ST_LIKELY(!may_be_handed_over(known, c->lock)))
+  bool can_ask = kind == LOCK && ST_LIKELY(waits.flag);
+  bool is_taken = can_ask && ST_LIKELY(st_lock_flag(c->lock, waits.flag));
+  if (can_ask && ST_UNLIKELY(!is_taken) && !may_be_handed_over(known, c->lock))
     return st_lock_call_run(c);
-  return acquire_if_taken(kind, *c, known, thread);
+  if (ST_LIKELY(is_taken && !st_lock_call_has_unnamed(c)))
+    return acquire_and_measure(c, known, thread, false);
+  return acquire_as_asked(kind, *c, known, thread, !is_taken);
 }
 
 static INLINE PyObject* acquire(enum kind kind, const struct st_lock_call* c) {
