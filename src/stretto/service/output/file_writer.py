@@ -63,6 +63,7 @@ class FileWriter:
         self.busy = False
         self._syncing = False
         self.error: TransportError | None = None
+        self._ended = False
         self.accepted_bytes = 0
         self.closing = False
         self.abandoned = False
@@ -81,8 +82,8 @@ class FileWriter:
 
     @property
     def closed(self) -> bool:
-        """Whether all data was written and no more data is accepted."""
-        return self._file.closed or self.abandoned
+        """Whether the file was closed, or `error` says why it was not."""
+        return self._ended or self.abandoned
 
     @property
     def progress(self) -> int:
@@ -176,6 +177,7 @@ class FileWriter:
             if isinstance(error, FileError):
                 error.lost += self.pending_bytes - len(self._current)
             self.error = self.error or error
+            self._ended = True
             self.busy = False
             self._jobs.clear()
             self._current, self._source = b"", None
@@ -260,6 +262,7 @@ class FileWriter:
                 return True
         if callable(job):
             job()
+            self._ended = self._file.closed
             self._report_progress()
         else:
             self._source = job

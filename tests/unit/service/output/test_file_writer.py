@@ -71,6 +71,22 @@ class TestWriterQueue:
         assert writer.progress == writer.accepted_bytes
         assert progress.call_count
 
+    def test_writer_of_a_broken_file_is_not_closed_before_it_has_the_error(self, path, monkeypatch):
+        seen = []
+
+        def close(file):
+            original(file)
+            seen.append((writer.closed, writer.error is not None))
+
+        original = OutputFile.close
+        monkeypatch.setattr(OutputFile, "close", close)
+        file = OutputFile(os.open("/dev/full", os.O_RDWR))
+        writer = FileWriter(file, InlineFileThreads(), Progress())
+        writer.write(PACKET)
+        assert seen[0] == (False, False)
+        assert writer.closed
+        assert "No space left" in str(writer.error)
+
     def test_several_queued_writes_start_one_thread(self, path):
         threads = HeldFileThreads()
         writer = FileWriter(open_file(path), threads, Progress())
