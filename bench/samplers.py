@@ -234,7 +234,7 @@ def timer_percent(program: Target, timer: Beside, hertz: int, blocks: int) -> fl
     return 100 * hertz * (cpu_s(timer.pid) - before) / max(1, wakes(timer.pid) - slept)
 
 
-def pairs(rate: str, count: int, folder: Path) -> Iterator[Row]:
+def pairs(rate: str, count: int, seconds: float, folder: Path) -> Iterator[Row]:
     """Measure the cost for the program, and the sampler's own, at one rate."""
     hertz = int(rate.removesuffix("hz"))
     with target() as program:
@@ -242,9 +242,9 @@ def pairs(rate: str, count: int, folder: Path) -> Iterator[Row]:
         sampler, timer = Attached(program.pid, rate, folder / rate), Timer(rate, folder)
         beside: dict[str, Beside] = {"": sampler, "timer ": timer}
         timer.run(False)
-        seconds = round(SECONDS / BLOCK_S) * blocks
-        own = {"": own_percent(program, sampler, seconds)}
-        own["timer "] = timer_percent(program, timer, hertz, seconds)
+        work = round(seconds / BLOCK_S) * blocks
+        own = {"": own_percent(program, sampler, work)}
+        own["timer "] = timer_percent(program, timer, hertz, work)
         blocks = max(1, round(blocks * TURN_S / BLOCK_S))
         found = [turns(program, beside, blocks) for _ in range(count)]
         for each in beside.values():
@@ -262,7 +262,7 @@ def part_of(stack: str) -> str:
     return next((part for name, part in PARTS.items() if name in stack), "rest")
 
 
-def split(folder: Path) -> Iterator[Row]:
+def split(seconds: float, folder: Path) -> Iterator[Row]:
     """Measure what the sampler's own CPU time consists of."""
     if shutil.which("perf") is None:
         print("samplers: without the split: there is no perf", file=sys.stderr)
@@ -270,7 +270,7 @@ def split(folder: Path) -> Iterator[Row]:
     data = folder / "perf.data"
     command = ["perf", "record", "-q", "-a", "-g", "-e", "cpu-clock", "-F", "4999", "-o", str(data)]
     with target() as program:
-        blocks = blocks_of(program) * round(SECONDS / BLOCK_S)
+        blocks = blocks_of(program) * round(seconds / BLOCK_S)
         sampler = Attached(program.pid, "1000hz", folder / "split")
         program.work(blocks // 4)
         before = cpu_s(sampler.pid)
@@ -292,12 +292,12 @@ def split(folder: Path) -> Iterator[Row]:
         yield Row(f"split {part}", 100 * used / taken * share, 0, "% of a core")
 
 
-def idle(folder: Path) -> Row:
+def idle(seconds: float, folder: Path) -> Row:
     """Measure the sampler's own cost while the program sleeps."""
     with target() as program:
         sampler = Attached(program.pid, "1000hz", folder / "idle")
         before, begin = cpu_s(sampler.pid), time.monotonic()
-        time.sleep(SECONDS)
+        time.sleep(seconds)
         used = (cpu_s(sampler.pid) - before) / (time.monotonic() - begin)
         sampler.end()
     return Row("own idle", 100 * used, 0, "% of a core")
@@ -398,12 +398,12 @@ def stacks_of(path: Path) -> tuple[list[list[str]], int]:
     return found, dropped
 
 
-def size_and_shares(folder: Path) -> Iterator[Row]:
+def size_and_shares(seconds: float, folder: Path) -> Iterator[Row]:
     """Measure the bytes of a sample, and the deviation of the shares."""
     path = folder / "shares"
     with target() as program:
         sampler = Attached(program.pid, "1000hz", path)
-        program.work(round(SECONDS / BLOCK_S) * blocks_of(program))
+        program.work(round(seconds / BLOCK_S) * blocks_of(program))
         sampler.end()
         used = program.used
     stacks, _ = stacks_of(path)
@@ -418,7 +418,7 @@ def size_and_shares(folder: Path) -> Iterator[Row]:
     command = [*STRETTO, "record", "-q", "--sample", "1000hz", "--no-counters"]
     path = folder / "record"
     with target() as program:
-        blocks = blocks_of(program) * round(SECONDS / BLOCK_S)
+        blocks = blocks_of(program) * round(seconds / BLOCK_S)
     subprocess.run(
         [*command, "-o", str(path), SCRIPT, "work", str(blocks)],
         stdout=subprocess.DEVNULL,
@@ -428,12 +428,12 @@ def size_and_shares(folder: Path) -> Iterator[Row]:
     yield Row("bytes record", path.stat().st_size / len(recorded), 20, "bytes a sample")
 
 
-def impossible(folder: Path) -> Row:
+def impossible(seconds: float, folder: Path) -> Row:
     """Measure how many stacks of a hostile program are impossible or dropped."""
     path = folder / "hostile"
     with target("hostile") as program:
         sampler = Attached(program.pid, "10000hz", path, "--wall")
-        time.sleep(SECONDS)
+        time.sleep(seconds)
         sampler.end()
     stacks, dropped = stacks_of(path)
     wrong = sum(not _is_possible(stack) for stack in stacks)
@@ -451,11 +451,11 @@ def rows(options: argparse.Namespace) -> Iterator[Row]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for rate in LIMITS:
-            yield from pairs(rate, options.pairs, folder)
-        yield from split(folder)
-        yield idle(folder)
-        yield from size_and_shares(folder)
-        yield impossible(folder)
+            yield from pairs(rate, options.pairs, options.seconds, folder)
+        yield from split(options.seconds, folder)
+        yield idle(options.seconds, folder)
+        yield from size_and_shares(options.seconds, folder)
+        yield impossible(options.seconds, folder)
         yield from peers(options.rounds, folder)
 
 
@@ -465,6 +465,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="one JSON object per row")
     parser.add_argument("--pairs", type=int, default=30, help="pairs of each rate")
     parser.add_argument("--rounds", type=int, default=30, help="pairs with each peer")
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="time of the other rows")
     options = parser.parse_args()
     for row in rows(options):
         if options.json:

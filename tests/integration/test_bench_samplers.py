@@ -16,7 +16,7 @@ ROWS += ["own idle", "shares", "bytes attach", "bytes record", "impossible"]
 
 
 def test_short_form_prints_all_rows() -> None:
-    rows, _ = bench_rows("samplers", "--pairs", "1", "--rounds", "0")
+    rows, _ = bench_rows("samplers", "--pairs", "1", "--rounds", "0", "--seconds", "1")
     # The rows of the split need `perf`, and the right to use it.
     assert [name for name in rows if not name.startswith("split ")] == ROWS
     for name in ("bytes attach", "bytes record"):

@@ -110,6 +110,9 @@ def inner():
 def outer():
     inner()
 if (pid := os.fork()) == 0:
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 1)  # whoever reads the program's output doesn't wait for the child
+    os.dup2(null, 2)
     outer()
     os._exit(0)
 time.sleep(0.3)  # sleep: until the child has connected

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _thread
 import ctypes
+import os
 import subprocess
 import sys
 import textwrap
@@ -111,6 +112,8 @@ def test_thread_renamed_after_its_last_event_has_its_last_name(rename):
         assert renamed.wait(10)
     end.set()
     running.join()
+    # After Python's end of a thread comes that of the kernel's, with which the thread is forgotten.
+    wait_until(lambda: not os.path.exists(f"/proc/self/task/{running.native_id}"))
     assert thread_name(recorded, recorded.one("ended")) == "second"
     assert thread_name(recorded, recorded.one("running")) == "second"
     with record() as later:
