@@ -23,6 +23,7 @@ from stretto.protos.trace import FtraceEventBundle, FtraceStats, TracePacket
 from stretto.protozero.wire import DELIMITED, read_field, read_fields
 from tests.conformance.both_probes import record
 from tests.support.polling import wait_until
+from tests.support.tracefs_instances import left_behind
 
 # Perfetto's producer resets the top instance of tracefs when it starts, so only one runs at a time.
 pytestmark = [pytest.mark.thorough, pytest.mark.once, pytest.mark.xdist_group("tracefs")]
@@ -256,4 +257,4 @@ def test_trace_processor_reads_the_events_without_an_error(session: Session, ora
 
 def test_tracefs_is_left_without_our_instance(session: Session) -> None:
     assert session.mine.stats
-    assert not [name for name in Tracefs("/").names("instances") if name.startswith("stretto-")]
+    assert left_behind() == []

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from stretto.probes.tracefs import Tracefs
 from stretto.protos.trace import Trace
 from stretto.recorder.host.io_waits import missing_right
 from tests.support.recorded import record
+from tests.support.tracefs_instances import left_behind
 
 WAITS = "import time\nfor _ in range(5): time.sleep(0.01)"  # sleep: the state to be recorded
 
@@ -37,7 +37,7 @@ def test_states_of_the_programs_threads_are_recorded(oracle, tmp_path: Path) -> 
     )
     assert dict(states)["S"] >= 5
     assert "Running" in dict(states)
-    assert not [name for name in Tracefs("/").names("instances") if name.startswith("stretto-")]
+    assert left_behind() == []
 
 
 def test_sched_is_refused_in_a_system_recording(tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ def test_gil_mode_samples_the_thread_that_holds_the_gil() -> None:
 def test_packets_name_process_threads_functions_and_files() -> None:
     with running(BUSY) as program:
         recorded = Recorded(program.pid, Settings(WALL, PERIOD_NS))
-        recorded.until(lambda: recorded.profile.sampled > 50)
+        recorded.until(lambda: recorded.profile.sampled > 500)
     packets = recorded.packets()
     data = [packet.interned_data for packet in packets if packet.interned_data]
     names = {bytes(each.str) for part in data for each in part.function_names}
