@@ -127,14 +127,15 @@ class Recorded:
         return track_events(self.trace)
 
     def calls(self, sequence: int | None = None) -> list[Call]:
-        """Return the slices of one packet sequence; by default, the trace has a single sequence."""
+        """Return the slices of one packet sequence; by default, a single one has slices."""
         by_sequence: dict[int, list[Event]] = {}
         for event in self.events:
-            by_sequence.setdefault(event.sequence, []).append(event)
+            if event.type in (BEGIN, END):
+                by_sequence.setdefault(event.sequence, []).append(event)
         if sequence is None:
             assert len(by_sequence) <= 1, sorted(by_sequence)
             return nest(next(iter(by_sequence.values()), []))
-        return nest(by_sequence[sequence])
+        return nest(by_sequence.get(sequence, []))
 
     def all_calls(self) -> list[list[Call]]:
         """Return the slices of each packet sequence with events."""
