@@ -3,7 +3,8 @@
     start      the process tree, if the session asks for a scan
     each poll  the values that have changed; then processes that the tree doesn't have yet
 
-Unchanged values are written again after `proc_stats_cache_ttl_ms`; by default, at each poll.
+Unchanged values, open files among them, are written again after `proc_stats_cache_ttl_ms`; by
+default, at each poll.
 """
 
 from __future__ import annotations

@@ -267,6 +267,14 @@ def test_scan_writes_open_files_and_the_first_poll_only_new_ones(root: Path) -> 
     assert [each.path for each in by_pid(packet)[77].fds] == ["/tmp/two", "/tmp/four"]
 
 
+def test_without_a_ttl_all_open_files_are_written_at_each_poll(root: Path) -> None:
+    """As by traced_probes, whose cache of open files expires with that of the values."""
+    add_fd(root, 77, 3, "/tmp/one")
+    session = probing(root, proc_stats_poll_ms=1000, resolve_process_fds=True)
+    polls = [session.take()[0], *(session.advance(1000)[0] for _ in range(2))]
+    assert [len(by_pid(packet)[77].fds) for packet in polls] == [1, 1, 1]
+
+
 def test_unchanged_values_are_written_again_when_the_cache_expires(root: Path) -> None:
     session = probing(root, proc_stats_poll_ms=100, proc_stats_cache_ttl_ms=350)
     assert contents(session.take()) == ["stats", "tree"]
