@@ -69,25 +69,28 @@ def _of_category(instance: Folder, category: str) -> Iterator[str]:
                 yield name
 
 
-def _checked(events: Iterable[str]) -> Iterator[str]:
-    """Yield the patterns of a config: `group/name`, `name`, or `group/*`.
+def _checked(events: Iterable[str]) -> list[str]:
+    """Return the patterns of a config: `group/name`, `name`, or `group/*`.
 
     Raises:
-        TracefsError: A pattern has another form.
+        TracefsError: Some have a form that can't name an event. As with traced_probes, the session
+            has no event of the kernel then. A name that is only unknown is no such error.
     """
-    for event in events:
-        group, slash, name = event.partition("/")
-        parts = (group, name) if slash else (group,)
-        plain = all(part and part.isascii() and part.isprintable() for part in parts)
-        if (
-            not plain
-            or "/" in name
-            or "*" in group
-            or ("*" in name and name != "*")
-            or ".." in event
-        ):
-            raise TracefsError(f"ftrace_events: {event!r} is not `group/name`, `name` or `group/*`")
-        yield event
+    patterns = list(events)
+    wrong = [repr(pattern) for pattern in dict.fromkeys(patterns) if not _is_valid(pattern)]
+    if wrong:
+        raise TracefsError(
+            f"no event is recorded, because of ftrace_events: {', '.join(wrong)} "
+            f"{'is' if len(wrong) == 1 else 'are'} not `group/name`, `name` or `group/*`"
+        )
+    return patterns
+
+
+def _is_valid(pattern: str) -> bool:
+    """Return whether traced_probes accepts a pattern; `..` is refused because it leaves events/."""
+    slashes = pattern.count("/") <= 1 and pattern.strip("/") == pattern
+    plain = pattern.isascii() and pattern.isprintable() and ".." not in pattern
+    return slashes and plain and "*" not in pattern[:-1]
 
 
 def _found(instance: Folder, pattern: str) -> list[str]:

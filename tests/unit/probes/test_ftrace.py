@@ -234,8 +234,9 @@ def test_instances_of_running_sessions_are_kept(root: Path) -> None:
     [
         (["*/*"], {}, "is not `group/name`"),
         (["/x"], {}, "is not `group/name`"),
-        (["sched/sched_*"], {}, "is not `group/name`"),
+        (["sched/sched_switch", "sched/*x"], {}, "'sched/*x' is not `group/name`"),
         (["../x"], {}, "is not `group/name`"),
+        (["a/b/c", "sched/*", "sched/"], {}, "'a/b/c', 'sched/' are not `group/name`"),
         (["sched/*"], {"instance_name": "none"}, "there is no ftrace instance 'none'"),
         (["sched/*"], {"instance_name": "../x"}, "there is no ftrace instance"),
     ],
@@ -274,12 +275,13 @@ def test_instance_in_use_by_a_tracer_or_with_events_is_refused(root: Path) -> No
 
 
 def test_statistics_of_both_ends_are_written_at_a_flush(root: Path) -> None:
-    session = probing(root, "sched/sched_switch", "nonsense/x", "odd", atrace_apps=["app"])
+    odd = ["nonsense/x", "odd", "", "*", "sched/sched_*"]
+    session = probing(root, "sched/sched_switch", *odd, atrace_apps=["app"])
     session.take()
     session.source.on_flush()
     first, last = stats(session.take())
     assert (first.phase, last.phase) == (FtraceStats.START_OF_TRACE, FtraceStats.END_OF_TRACE)
-    assert first.unknown_ftrace_events == ["nonsense/x", "odd"]
+    assert first.unknown_ftrace_events == odd
     assert "atrace_apps" in first.exclusive_feature_error
     assert [row.cpu for row in last.cpu_stats] == [0, 1]
     assert last.cpu_stats[0].read_events > 0
