@@ -278,14 +278,26 @@ static void read_cpu_at_end(struct st_shown_calls* s, uint64_t end) {
                           memory_order_relaxed);
 }
 
+/* Returns the thread's CPU time at the end of a call: at most the present one, as
+ * the thread may have waited since the last reading. */
+static uint64_t cpu_at_end(struct st_shown_calls* s, uint64_t begin_cpu,
+                           uint64_t begin, uint64_t end) {
+  bool is_timed = end - begin >= ST_TIMED_CALL_NS || st_hooks.cpu;
+  if (is_timed && end == s->last_event)
+    read_cpu_at_end(s, end);
+  uint64_t cpu = st_cpu_at(&s->cpu, end, begin_cpu);
+  bool is_old = end > s->cpu.read_at + ST_CPU_AGE_AT_END_NS;
+  uint64_t most = is_timed && is_old ? st_thread_cpu_ns(s->native_id) : 0;
+  return most && most < cpu ? most : cpu;
+}
+
 uint64_t st_shown_thread_time_us(struct st_shown_calls* s, uint64_t begin_cpu,
                                  uint64_t begin, uint64_t end) {
   if (!begin_cpu)
     return 0;
-  if (end == s->last_event && (end - begin >= ST_TIMED_CALL_NS || st_hooks.cpu))
-    read_cpu_at_end(s, end);
-  uint64_t us = st_cpu_us(st_cpu_at(&s->cpu, end, begin_cpu));
+  uint64_t us = st_cpu_us(cpu_at_end(s, begin_cpu, begin, end));
   uint64_t first = st_cpu_us(begin_cpu), most = (end - begin) / 1000;
+  us = us > first ? us : first;
   us = us - first < most ? us : first + most;
   /* The trace processor ignores a thread time that has not changed. */
   return us > first ? us : first + 1;

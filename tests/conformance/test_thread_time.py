@@ -132,6 +132,33 @@ def test_thread_that_waits_until_the_end_of_the_recording_uses_no_cpu_time(
     assert used < 500_000_000
 
 
+@pytest.mark.parametrize("mode", [(), ("--cpu",)])
+def test_waits_in_functions_that_were_fast_before_use_no_cpu_time(
+    oracle: Any, tmp_path: Path, mode: tuple[str, ...]
+) -> None:
+    (tmp_path / "rarely.py").write_text(
+        "import threading\n"
+        "lock = threading.Lock()\n"
+        "def takes():\n    return lock.acquire()\n"
+        "def calls():\n    return takes()\n"
+        "for _ in range(5):\n"
+        "    for _ in range(100):\n        calls()\n        lock.release()\n"
+        "    lock.acquire()\n"
+        "    thread = threading.Timer(0.1, lock.release)\n"
+        "    thread.start()\n"
+        "    calls()\n"
+        "    lock.release()\n"
+        "    thread.join()\n"
+    )
+    trace = check_trace(oracle, record(tmp_path / "t", *mode, "rarely.py", cwd=tmp_path).trace)
+    sql = "select count(*), sum(dur), sum(thread_dur) from slice where dur > 50000000 and name = "
+    for name in ("calls", "takes"):
+        [(count, lasted, used)] = trace.query(f"{sql} '{name}'")
+        assert count == 5
+        assert lasted > 400_000_000
+        assert used < 50_000_000
+
+
 @pytest.mark.parametrize("mode", [(), ("--cpu",), ("--full", "--cpu"), ("--ring", "--cpu")])
 def test_thread_time_is_never_negative_nor_longer_than_the_call(
     traced: Any, mode: tuple[str, ...]
