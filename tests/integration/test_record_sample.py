@@ -128,7 +128,7 @@ def test_c_functions_are_between_the_python_calls(oracle, tmp_path: Path) -> Non
 
 @pytest.mark.skipif(not seccomp.available(), reason="this kernel takes no seccomp filter")
 def test_where_ptrace_is_forbidden_samples_have_python_calls_and_the_end_says_so(
-    tmp_path: Path,
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "t.pftrace"
     refuse = [sys.executable, str(Path(seccomp.__file__)), "EPERM", "ptrace"]
@@ -136,6 +136,11 @@ def test_where_ptrace_is_forbidden_samples_have_python_calls_and_the_end_says_so
     assert run.status == 7
     assert "running in: key " in run.stderr
     assert "samples have none: the kernel refused to stop the thread" in run.stderr
+    assert main(["summary", str(path)]) == 0
+    told = re.search(r"([\d,]+) samples have none: the kernel refused", run.stderr)
+    assert told is not None
+    text = f"lost: {told[1]} samples have no C functions: the kernel refused to stop the thread"
+    assert text in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("number", [9, 11])

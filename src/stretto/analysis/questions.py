@@ -162,6 +162,9 @@ union all
 select name, null, 'data_loss', sum(cast(extract_arg(arg_set_id, 'debug.too_many') as int))
 from slice where name in ('tasks without a lane', 'waits without a slice')
 and category = 'python.asyncio' group by name
+union all
+select name, null, 'data_loss', sum(cast(extract_arg(arg_set_id, 'debug.number') as int))
+from slice where category = 'python.samples' group by name
 order by name""",
     ),
 }

@@ -10,12 +10,14 @@ from stretto.analysis.io_waits import io_waits
 from stretto.analysis.missing import MISSING
 from stretto.analysis.object_totals import object_graphs
 from stretto.analysis.off_cpu import off_cpu
+from stretto.analysis.sample_losses import sample_losses
 from stretto.analysis.sample_totals import sampled_threads
 from stretto.analysis.thread_times import ThreadTimes, thread_times
 from stretto.analysis.trace_tables import statistics, table_rows
 from stretto.analysis.unexpected_tests import CATEGORY as TESTS
 from stretto.analysis.unexpected_tests import unexpected_tests
 from stretto.base.installed_code import NOT_OWN_CODE, ONLY_OWN_CODE, is_own_function
+from stretto.base.notes_tracks import SHORTFALLS
 
 if TYPE_CHECKING:
     from typing import Any
@@ -90,6 +92,7 @@ class Summary(NamedTuple):
         statistics: The sum of each statistic's values.
         unread: What the importer left out: number and reason.
         not_followed: What the recording left out.
+        sample_losses: What stack samples lack, a line for each reason.
         samples: The stack samples of each thread.
         heaps: The heap profiles of each process.
         objects: The object graphs of each process.
@@ -110,6 +113,7 @@ class Summary(NamedTuple):
     statistics: dict[str, int]
     unread: list[tuple[int, str]]
     not_followed: list[str]
+    sample_losses: list[str]
     samples: list[SampledThread]
     heaps: list[ProfiledProcess]
     objects: list[ProcessObjects]
@@ -209,6 +213,9 @@ def summarize(importer: _native.TraceImporter) -> Summary:
         statistics=sums,
         unread=[(sums[name], text) for name, text in MISSING.items() if sums[name]],
         not_followed=[f"left out: {text}" for key, text in LEFT_OUT.items() if key in found],
+        sample_losses=sample_losses(
+            importer, sums, has_events=any(times.category == SHORTFALLS for times in categories)
+        ),
         samples=sampled_threads(importer),
         heaps=profiled_processes(importer),
         objects=object_graphs(importer),

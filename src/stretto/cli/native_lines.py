@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
+from stretto.profilers.sampling.shortfalls import OVER_LIMIT, REFUSED
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from stretto.profilers.sampling.profile import Profile
-
-_REFUSED = (
-    "the kernel refused to stop the thread: a debugger traces it, or a container forbids `ptrace`"
-)
-_OVER_LIMIT = "the thread was not stopped, as stops take at most 5 % of the time"
 
 
 def native_lines(profile: Profile) -> list[str]:
@@ -19,7 +16,7 @@ def native_lines(profile: Profile) -> list[str]:
     paused_ms = profile.paused_ns / 1e6
     cost = f"the process was stopped for {paused_ms:.1f} ms"
     lines = [f"{profile.native:,} samples have C functions; {cost}"]
-    reasons = (_REFUSED, profile.refused), (_OVER_LIMIT, profile.unstopped - profile.refused)
+    reasons = (REFUSED, profile.refused), (OVER_LIMIT, profile.unstopped - profile.refused)
     lines += [f"{number:,} samples have none: {reason}" for reason, number in reasons if number]
     problems = profile.native_problems.items()
     return lines + [f"the samples of {pid} have no C functions: {why}" for pid, why in problems]

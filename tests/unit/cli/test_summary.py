@@ -59,7 +59,7 @@ def functions_have_the_category_of_the_test(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(trace_summary, "FUNCTIONS", "test.functions")
 
 
-EMPTY = Summary(0, None, [], [], [], [], [], [], [], [], {}, [], [], [], [], [], [], [])
+EMPTY = Summary(0, None, [], [], [], [], [], [], [], [], {}, [], [], [], [], [], [], [], [])
 
 
 def summarize(trace: bytes, folder: Path, *options: str) -> None:

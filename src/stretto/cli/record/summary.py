@@ -118,6 +118,7 @@ def summary(
     *,
     streamed: bool,
     saved: bool = True,
+    lost: Iterable[str] = (),
 ) -> str:
     """Format the contents and the losses of the trace.
 
@@ -128,10 +129,11 @@ def summary(
         kept: which part of the recording a ring has kept, see `kept_text`.
         streamed: whether the trace was written while the program ran; else it was kept in a ring.
         saved: whether there is a trace; an error message has said why not.
+        lost: more lines about what is missing.
     """
     counts = _counts(contents) if contents else "done"
     lines = [f"stretto: {counts if saved else 'no complete trace was written'}"]
-    lines += _list("lost", losses(contents, stats, kept, streamed=streamed))
+    lines += _list("lost", [*losses(contents, stats, kept, streamed=streamed), *lost])
     lines += _missing(not_followed)
     return "\n".join(lines)
 

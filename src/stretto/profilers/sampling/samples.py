@@ -23,6 +23,7 @@ from stretto.profilers.sampling.native_code import LOOP, NativeCode
 from stretto.profilers.sampling.objects import ObjectReader
 from stretto.profilers.sampling.process import ProcessError
 from stretto.profilers.sampling.sample_forms import defaults_of, torn_sample
+from stretto.profilers.sampling.shortfalls import Shortfalls
 from stretto.profilers.sampling.slower import period_note
 from stretto.profilers.sampling.stacks import kernel_name
 from stretto.profilers.sampling.thread_names import read_thread_names
@@ -101,6 +102,7 @@ class ProcessSamples:
         """Threads whose names in Python were not found, so that they are looked for once more."""
         self._is_described = False
         self._torn = 0
+        self._shortfalls = Shortfalls(settings)
         self._factor = 1  # How many wanted periods are between two samples.
         self._forget()
         self._first = True
@@ -164,6 +166,7 @@ class ProcessSamples:
             parts.append(self._clock_packet())
             self._first = False
         parts += [self._new_threads(), self._interned_packet(), samples, self._torn_packets()]
+        parts.append(self._notes(self._shortfalls.packets(self.stats, self.problem)))
         self._count()
         has_new_period = self.stats["factor"] != self._factor
         if has_new_period:
@@ -177,7 +180,10 @@ class ProcessSamples:
         """Follow the period of the sampler; return packets that tell it."""
         self._factor = self.stats["factor"]
         self.longest = max(self.longest, self._factor)
-        packets = period_note(self._settings, self.pid, self._factor)
+        return self._notes(period_note(self._settings, self.pid, self._factor))
+
+    def _notes(self, packets: list[TracePacket]) -> bytes:
+        """Return packets of this time as bytes of a trace."""
         for packet in packets:
             packet.timestamp, packet.timestamp_clock_id = boottime_ns(), BOOTTIME
         return b"".join(map(self._framed, packets))

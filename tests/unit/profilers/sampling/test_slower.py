@@ -8,7 +8,7 @@ import pytest
 
 from stretto.analysis.sample_totals import sampled_threads
 from stretto.analysis.trace_tables import import_trace
-from stretto.base.notes_tracks import notes_track
+from stretto.base.notes_tracks import SHORTFALLS, notes_track
 from stretto.profilers.sampling.process import PERF_SAMPLE, STACK_SAMPLE, WALL, find_python
 from stretto.profilers.sampling.samples import ProcessSamples
 from stretto.profilers.sampling.settings import Settings
@@ -56,7 +56,8 @@ def drained(samples: ProcessSamples) -> list[TracePacket]:
 def note_of(packets: list[TracePacket]) -> list[str]:
     events = [packet.track_event for packet in packets if packet.track_event is not None]
     assert all(event.track_uuid == notes_track("python.wall") for event in events)
-    return [event.name for event in events]
+    # On a busy machine there are notes about late samples, too.
+    return [event.name for event in events if SHORTFALLS not in event.categories]
 
 
 def test_change_of_the_period_is_told_and_later_samples_have_new_defaults() -> None:
