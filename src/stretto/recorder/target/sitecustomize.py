@@ -28,14 +28,39 @@ def _fail(folder, reason):  # type: (str, str) -> None
         pass  # The recorder has removed its workspace.
 
 
+def _interrupt_later(signals, main):  # type: (object, int) -> None
+    """Send SIGINT to this process when its main thread has left `site`."""
+    import time
+
+    while True:
+        frame = sys._current_frames().get(main)  # noqa: SLF001
+        while frame is not None and frame.f_globals.get("__name__") != "site":
+            frame = frame.f_back
+        if frame is None:
+            break
+        time.sleep(0.001)
+    os.kill(os.getpid(), signals.SIGINT)  # type: ignore[attr-defined]
+
+
+def _release_interrupts(signals, mask):  # type: (object, object) -> None
+    import _thread
+
+    if signals.sigtimedwait([signals.SIGINT], 0):  # type: ignore[attr-defined]
+        _thread.start_new_thread(_interrupt_later, (signals, _thread.get_ident()))
+    signals.pthread_sigmask(signals.SIG_SETMASK, mask)  # type: ignore[attr-defined]
+
+
 def _start(folder):  # type: (str) -> None
     if sys.version_info < OLDEST:
         version = ".".join(str(part) for part in sys.version_info[:2])
         _fail(folder, sys.executable + " is Python " + version + ": Stretto needs 3.11 or newer")
         return
+    import _signal  # type: ignore[import-not-found]
+
     enabled = gc.isenabled()
     gc.disable()
     first = gc.get_stats()
+    mask = _signal.pthread_sigmask(_signal.SIG_BLOCK, [_signal.SIGINT])
     try:
         from stretto.recorder.target import bootstrap
 
@@ -47,6 +72,7 @@ def _start(folder):  # type: (str) -> None
     finally:
         if enabled:
             gc.enable()
+        _release_interrupts(_signal, mask)
 
 
 _folder = os.path.dirname(__file__)

@@ -1,8 +1,10 @@
-"""The sitecustomize module of recorded Pythons must run in every Python version."""
+"""The sitecustomize module of recorded Pythons: its syntax, and signals while it runs."""
 
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 
 from stretto.recorder import target
@@ -24,3 +26,34 @@ def test_syntax_is_valid_for_python_2() -> None:
             assert node.annotation is None
         if isinstance(node, ast.ImportFrom):
             assert node.module != "__future__"
+
+
+BOOTSTRAP = "import os, signal\ndef start(first): os.kill(os.getpid(), signal.SIGINT)\n"
+PROGRAM = """
+import sys, time
+try:
+    time.sleep(60)  # sleep: until the signal comes
+except KeyboardInterrupt:
+    print("interrupted")
+    sys.exit(9)
+"""
+
+
+def test_ctrl_c_waits_until_the_program_starts(tmp_path: Path) -> None:
+    own, fake = tmp_path / "own", tmp_path / "fake"
+    own.mkdir()
+    (own / "sitecustomize.py").write_text(SOURCE)
+    folder = fake / "stretto" / "recorder" / "target"
+    folder.mkdir(parents=True)
+    for package in (folder, *folder.parents[:2]):
+        (package / "__init__.py").write_text("")
+    (folder / "bootstrap.py").write_text(BOOTSTRAP)
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        env={"PYTHONPATH": f"{own}:{fake}"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=30,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (9, "interrupted\n", "")
