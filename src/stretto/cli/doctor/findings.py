@@ -122,9 +122,9 @@ def gil_waits(state: MachineState) -> Finding:
 def tracefs(state: MachineState) -> Finding:
     """Return whether the kernel's scheduling and system calls can be recorded."""
     if state.tracefs == "readable":
-        return Finding(OK, "tracefs", "readable, for `linux.ftrace` of Perfetto's traced_probes")
+        return Finding(OK, "tracefs", "readable, for --sched, --io-waits and `stretto probes`")
     why = "not mounted" if state.tracefs == "missing" else "readable by root only"
-    text = f"{why}: no scheduling and system calls from `linux.ftrace`; the rest is recorded"
+    text = f"{why}: no --sched, and no `linux.ftrace` of `stretto probes`; the rest is recorded"
     return Finding(LIMITED, "tracefs", text)
 
 
