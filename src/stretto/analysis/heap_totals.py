@@ -5,7 +5,10 @@
                                ts 2   load   -1 MB
 
     held    of a function: the sum of all rows, here 10 MB
-    grown   the sum of the rows after the first dump of the process, here 2 MB
+    grown   the sum of the rows after the first dump of the program, here 2 MB
+
+At an exec everything is free, and the dumps of another program follow: they aren't compared with
+those before.
 
 `self` is what the function itself has allocated, `total` includes what its calls have.
 """
@@ -13,6 +16,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
 from stretto.analysis.stack_names import StackNames
@@ -52,10 +56,10 @@ class ProfiledProcess(NamedTuple):
     Attributes:
         name: The process's name.
         pid: Its pid.
-        dumps: The number of dumps with changes.
-        grown_ns: The time from the first dump to the last one.
+        dumps: The number of dumps with changes, since the last exec.
+        grown_ns: The time from the first of these dumps to the last one.
         heaps: What is held at the last dump, by the name of the heap.
-        grown: How much more that is than at the first dump.
+        grown: How much more that is than at the first of these dumps.
         functions: Its functions, by what they hold themselves.
     """
 
@@ -83,20 +87,37 @@ def profiled_processes(importer: _native.TraceImporter) -> list[ProfiledProcess]
 def _process(
     process: dict[str, Any], rows: list[dict[str, Any]], stacks: StackNames
 ) -> ProfiledProcess:
-    times = {row["ts"] for row in rows}
-    later = [row for row in rows if row["ts"] > min(times)]
+    profilers: dict[str, list[dict[str, Any]]] = {}
     heaps: Counter[str] = Counter()
     for row in rows:
         heaps[row["heap_name"]] += row["size"]
+        # The heaps of a profiler (`python.obj`, `python.raw`) are dumped together.
+        profilers.setdefault(row["heap_name"].partition(".")[0], []).append(row)
+    times = {name: _times_of_last_program(its) for name, its in profilers.items()}
+    later = [row for name, its in profilers.items() for row in its if row["ts"] > times[name][0]]
     return ProfiledProcess(
         name=process["name"] or f"process {process['pid']}",
         pid=process["pid"],
-        dumps=len(times),
-        grown_ns=max(times) - min(times),
+        dumps=max(map(len, times.values())),
+        grown_ns=max(its[-1] - its[0] for its in times.values()),
         heaps=dict(heaps),
         grown=sum(row["size"] for row in later),
         functions=_functions(_by_stack(rows), _by_stack(later), stacks),
     )
+
+
+def _times_of_last_program(rows: list[dict[str, Any]]) -> list[int]:
+    """Return the times of a profiler's dumps since the process last held nothing: after its exec.
+
+    If it holds nothing at the end, no program follows: these are the times since the time before.
+    """
+    changes: Counter[int] = Counter()
+    for row in rows:
+        changes[row["ts"]] += row["size"]
+    times = sorted(changes)
+    held = accumulate(changes[time] for time in times)
+    starts = [i for i, size in enumerate(held, 1) if not size and i < len(times)]
+    return times[starts[-1] if starts else 0 :]
 
 
 def _by_stack(rows: list[dict[str, Any]]) -> Counter[int]:

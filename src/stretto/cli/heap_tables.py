@@ -42,7 +42,7 @@ def _process(process: ProfiledProcess, limit: int) -> str:
     head = f"\n{process.name} (pid {process.pid}) holds {held}: {', '.join(heaps) or 'nothing'}\n\n"
     holders = [each for each in process.functions if each.self > 0]
     text = head + _table(holders, limit, {"self": _self, "total": _total})
-    if process.dumps < 2:
+    if process.dumps < 2 or not holders:  # Without holders, the program ended by exec.
         return text
     time = f"{time_text(process.grown_ns)} from the first dump to the last one"
     growing = sorted(process.functions, key=lambda each: -each.self_grown)

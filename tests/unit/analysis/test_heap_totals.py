@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -50,13 +52,15 @@ def interned() -> InternedData:
     )
 
 
-def dump(index: int, pid: int, samples: dict[int, tuple[int, int]]) -> ProfilePacket:
+def dump(
+    index: int, pid: int, samples: dict[int, tuple[int, int]], heap: str = "python.obj"
+) -> ProfilePacket:
     return ProfilePacket(
         index=index,
         process_dumps=[
             ProfilePacket.ProcessHeapSamples(
                 pid=pid,
-                heap_name="python.obj",
+                heap_name=heap,
                 timestamp=(index + 1) * SECOND,
                 samples=[
                     ProfilePacket.HeapSample(
@@ -72,9 +76,8 @@ def dump(index: int, pid: int, samples: dict[int, tuple[int, int]]) -> ProfilePa
     )
 
 
-@pytest.fixture
-def trace(tmp_path: Path) -> str:
-    """Two dumps of a process, and one of another process."""
+def write(path: Path, dumps: Sequence[tuple[Any, ...]]) -> str:
+    """Write a trace of dumps, given by the arguments of `dump`: one each second."""
     tree = ProcessTree(
         processes=[ProcessTree.Process(pid=7, cmdline=["shop.py"]), ProcessTree.Process(pid=8)]
     )
@@ -86,14 +89,20 @@ def trace(tmp_path: Path) -> str:
             TracePacket(
                 timestamp=index + 2, sequence_flags=2, profile_packet=dump(index, *contents)
             )
-            for index, contents in enumerate([(7, FIRST), (7, LAST), (8, {3: (MB, 0)})])
+            for index, contents in enumerate(dumps)
         ),
     ]
     for packet in packets:
         packet.trusted_packet_sequence_id = 1
-    path = tmp_path / "heap.pftrace"
     path.write_bytes(Trace(packet=packets).encode())
     return str(path)
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> str:
+    """Two dumps of a process, and one of another process."""
+    dumps = [(7, FIRST), (7, LAST), (8, {3: (MB, 0)})]
+    return write(tmp_path / "heap.pftrace", dumps)
 
 
 def test_functions_hold_what_they_and_their_calls_have_allocated(trace: str) -> None:
@@ -120,6 +129,37 @@ def test_text_names_the_top_holders_and_what_grew(trace: str) -> None:
     assert ["4.0", "MiB", "5.0", "MiB", "cache", "(shop.py)"] in lines
     assert "process 8 (pid 8) holds 1.0 MiB" in text
     assert text.count("Grown") == 1
+
+
+FREED = {stack: (allocated, allocated) for stack, (allocated, _) in LAST.items()}
+"""All of LAST is free, as at an exec."""
+NEXT = {stack: (2 * size, size) for stack, (size, _) in LAST.items()}
+MORE = {**NEXT, 2: (18 * MB, 5 * MB)}
+
+
+def test_dumps_before_and_after_an_exec_are_not_compared(tmp_path: Path) -> None:
+    dumps = [(7, dump) for dump in (FIRST, LAST, FREED, NEXT, MORE)]
+    (shop,) = profiled_processes(import_trace(write(tmp_path / "exec.pftrace", dumps)))
+    assert (shop.dumps, shop.grown_ns, shop.grown) == (2, SECOND, 8 * MB)
+    assert {each.name: each.self_grown for each in shop.functions if each.self_grown} == {
+        "cache": 8 * MB
+    }
+    (shop,) = profiled_processes(import_trace(write(tmp_path / "exec.pftrace", dumps[:4])))
+    assert "Grown" not in heaps_as_text([shop], 10)
+
+
+def test_first_dumps_of_two_profilers_have_not_grown(tmp_path: Path) -> None:
+    dumps = [(7, FIRST), (7, FIRST, "libc.malloc"), (7, LAST)]
+    (shop,) = profiled_processes(import_trace(write(tmp_path / "two.pftrace", dumps)))
+    assert (shop.dumps, shop.grown_ns, shop.grown) == (2, 2 * SECOND, 4 * MB)
+
+
+def test_memory_that_an_exec_has_freed_has_not_grown(tmp_path: Path) -> None:
+    dumps = [(7, dump) for dump in (FIRST, LAST, FREED)]
+    (shop,) = profiled_processes(import_trace(write(tmp_path / "exec.pftrace", dumps)))
+    text = heaps_as_text([shop], 10)
+    assert "holds 0 bytes: nothing" in text
+    assert "Grown" not in text
 
 
 def test_limit_is_that_of_processes_and_of_lines(trace: str) -> None:
