@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stretto.analysis.trace_summary import LOOPS, summarize
-from stretto.analysis.trace_tables import damage, import_trace, is_empty, table_columns
+from stretto.analysis.trace_tables import damage, import_trace, is_empty, table_columns, table_rows
 from stretto.base.printable import printable
 from stretto.cli.heap_tables import heaps_as_text, heaps_as_values
 from stretto.cli.object_tables import objects_as_text, objects_as_values
@@ -49,6 +49,12 @@ time of their caller.
 COROUTINES = "Coroutines of tasks, from begin to end, with their waits"
 _LIMIT = 10
 _PAGE_LIMIT = 25
+_OTHERS = {
+    "sample": ("perf_sample", "cpu_profile_stack_sample"),
+    "scheduling slice": ("__intrinsic_sched_slice",),
+    "counter value": ("counter",),
+}
+"""What isn't an event of a track, and the tables that have it."""
 _STATS = {
     "bytes_overwritten": "traced_buf_bytes_overwritten",
     "trace_writer_packet_loss": "traced_buf_trace_writer_packet_loss",
@@ -103,6 +109,8 @@ def _read(path: str) -> tuple[Contents, Summary]:
         _count_rows(counter.contents, found, importer)
     elif damage(importer):
         _count_after_damage(counter.contents, found, importer)
+    if not counter.contents.processes:
+        _count_kernel_rows(counter.contents, importer)
     # What else is unread is among the facts.
     warn_of_damage("summary", path, is_empty(importer))
     return counter.contents, found
@@ -116,6 +124,24 @@ def _count_rows(contents: Contents, found: Summary, importer: _native.TraceImpor
         if not is_idle and upid is not None:
             contents.processes.add(pids[upid])
             contents.threads.add((pids[upid], tid))
+
+
+def _count_kernel_rows(contents: Contents, importer: _native.TraceImporter) -> None:
+    """Count what a trace without descriptors of processes has: samples, scheduling, counters.
+
+    A parent that only its child names isn't counted.
+    """
+    contents.others = [
+        (sum(1 for table in tables for _ in table_columns(importer, table, "id")), noun)
+        for noun, tables in _OTHERS.items()
+    ]
+    processes = {row["upid"]: row for row in table_rows(importer, "process")}
+    for row in table_rows(importer, "thread"):
+        process = processes.get(row["upid"], {})
+        if not row["is_idle"] and (row["name"] or process.get("name")):
+            contents.threads.add((process.get("pid", 0), row["tid"]))
+            if process:
+                contents.processes.add(process["pid"])
 
 
 def _count_after_damage(

@@ -19,7 +19,12 @@ from stretto.cli.main import main
 from stretto.cli.summary import run
 from stretto.cli.summary_page import as_page
 from stretto.protos.trace import (
+    FtraceEvent,
+    FtraceEventBundle,
+    ProcessTree,
+    SchedSwitchFtraceEvent,
     SourceLocation,
+    SysStats,
     Trace,
     TracePacket,
     TrackDescriptor,
@@ -186,6 +191,46 @@ def test_summary_of_empty_trace_has_no_tables(
 ) -> None:
     summarize(b"", tmp_path)
     assert capsys.readouterr().out.startswith("stretto: 0 events, 0 processes, 0 threads\n")
+
+
+def of_kernel() -> list[TracePacket]:
+    """Return packets as probes write them: two processes, switches to one of them, a counter."""
+    process, thread = ProcessTree.Process, ProcessTree.Thread
+    tree = ProcessTree(
+        processes=[process(pid=7, ppid=3, cmdline=["shop"]), process(pid=9, cmdline=["idle"])],
+        threads=[thread(tid=8, tgid=7, name="worker")],
+    )
+    switches = [
+        FtraceEvent(
+            timestamp=time,
+            pid=before,
+            sched_switch=SchedSwitchFtraceEvent(
+                prev_comm="x", prev_pid=before, next_comm="worker", next_pid=after
+            ),
+        )
+        for time, before, after in ((100, 0, 8), (200, 8, 0))
+    ]
+    memory = SysStats(meminfo=[SysStats.MeminfoValue(key=1, value=5)])
+    return [
+        TracePacket(timestamp=50, process_tree=tree),
+        TracePacket(ftrace_events=FtraceEventBundle(cpu=0, event=switches)),
+        TracePacket(timestamp=150, sys_stats=memory),
+    ]
+
+
+def test_trace_without_events_is_counted_by_what_it_has(
+    trace: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kernel = Trace(packet=of_kernel()).encode()
+    summarize(kernel, tmp_path)
+    first = capsys.readouterr().out.splitlines()[0]
+    counts = "2 scheduling slices, 1 counter value, 2 processes, 3 threads"
+    assert first == f"stretto: {counts}"  # The parent, 3, is known by its number alone.
+    summarize(kernel, tmp_path, "--format", "json")
+    found = json.loads(capsys.readouterr().out)
+    assert (found["events"], found["processes"], found["threads"]) == (0, 2, 3)
+    summarize(trace + kernel, tmp_path)  # A program's events count as before.
+    assert capsys.readouterr().out.startswith("stretto: 12 events, 1 process, ")
 
 
 @pytest.mark.parametrize(

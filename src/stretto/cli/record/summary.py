@@ -105,9 +105,10 @@ def _missing(lines: Iterable[str]) -> list[str]:
 
 
 def _counts(contents: Contents) -> str:
-    events = plural(contents.events, "event")
+    found = [(contents.events, "event"), *contents.others]
+    counts = [plural(*each) for each in found if each[0]] or ["0 events"]
     processes = plural(len(contents.processes), "process")
-    return f"{events}, {processes}, {plural(len(contents.threads), 'thread')}"
+    return ", ".join([*counts, processes, plural(len(contents.threads), "thread")])
 
 
 def summary(

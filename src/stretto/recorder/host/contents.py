@@ -23,6 +23,8 @@ class Contents(PacketFile):
             without events.
         processes: pids of the processes in the trace, also of those that only threads name.
         threads: (pid, tid) of the threads in the trace.
+        others: number and name of what the trace has beside events, such as samples; empty unless
+            its reader has set it.
     """
 
     def __init__(self) -> None:
@@ -33,6 +35,7 @@ class Contents(PacketFile):
         self.first_ns = (1 << 64) - 1
         self.processes: set[int] = set()
         self.threads: set[tuple[int, int]] = set()
+        self.others: list[tuple[int, str]] = []
         self._seen: set[bytes] = set()
 
     def add(self, data: bytes | bytearray | memoryview, *, inflate: bool = True) -> int:
