@@ -244,3 +244,18 @@ def test_summary_shows_the_functions_of_each_thread_with_their_errors(
     threads = json.loads(capsys.readouterr().out)["samples"]
     first = threads[0]["functions"][0]
     assert (first["name"], first["self"] > 0, 0 < first["self_error"] < 1) == ("spin", True, True)
+
+
+def test_program_that_outlives_the_duration_has_its_samples_in_the_summary(
+    oracle, tmp_path: Path
+) -> None:
+    code = "import time\ndef spin():\n while time.process_time() < 1.5: pass\nspin()"
+    options = ("--sample", "1000hz", "-t", "700ms")
+    run = record(tmp_path / "t.pftrace", *options, "-c", code)
+    assert run.status == 0
+    assert "running in: spin " in run.stderr
+    told = re.search(r"samples: ([\d,]+) of 1 process", run.stderr)
+    assert told is not None
+    sql = "select count(*) from perf_sample where callsite_id is not null"
+    ((samples,),) = check_trace(oracle, run.trace, complete=False).query(sql)
+    assert samples == int(told[1].replace(",", ""))

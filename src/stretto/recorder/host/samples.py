@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from typing import ClassVar
 
     from stretto.base.selector_task_runner import SelectorTaskRunner
+    from stretto.protos.config import DataSourceConfig
 
 SCAN_PERIOD_MS = 500
 
@@ -32,12 +33,21 @@ class StackSamples(stretto.DataSource):
     period_ns: ClassVar[int]
     form: ClassVar[int]
     native: ClassVar[bool]
+    profiles: ClassVar[list[Profile]]
+    """Those of all instances, also of those that have ended."""
 
-    def on_start(self) -> None:
+    def on_setup(self, config: DataSourceConfig) -> None:
         settings = Settings(
             self.mode, self.period_ns, numbered=False, form=self.form, native=self.native
         )
         self.profile = Profile(settings, lambda packets: self.writer().write_all(packets))
+
+    def on_start(self) -> None:
+        StackSamples.profiles.append(self.profile)
+
+    def on_stop(self) -> None:
+        self.profile.stop()
+        self.profile.join()
 
 
 class CpuSamples(StackSamples):
@@ -90,7 +100,7 @@ class ProgramSamples:
         self._runner = runner
         self.profiles: list[Profile] = []
         StackSamples.period_ns, StackSamples.form = period_ns, form
-        StackSamples.native = native
+        StackSamples.native, StackSamples.profiles = native, []
         add_producer(ProducerConnection(DATA_SOURCES))
 
     def follow(self, pid: int) -> None:
@@ -109,7 +119,8 @@ class ProgramSamples:
 
     def stop(self) -> None:
         """End all profiles, and wait until their samples are written."""
-        self.profiles = self._running()
+        # A session that has ended by itself, as after `--duration`, has no instances any more.
+        self.profiles = sorted(StackSamples.profiles, key=lambda each: each.settings.mode)
         for profile in self.profiles:
             profile.stop()
         for profile in self.profiles:
