@@ -246,6 +246,25 @@ def test_summary_shows_the_functions_of_each_thread_with_their_errors(
     assert (first["name"], first["self"] > 0, 0 < first["self_error"] < 1) == ("spin", True, True)
 
 
+def test_sources_have_tables_of_their_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = "import time\ndef spin():\n while time.process_time() < 0.5: pass\n"
+    code += "def wait(): time.sleep(0.5)\nspin(); wait()"
+    sources = ("--data-source", "python.cpu", "--data-source", "python.wall")
+    run = record(tmp_path / "t.pftrace", "--sample", "500hz", *sources, "-c", code)
+    assert main(["summary", str(run.path)]) == 0
+    text = capsys.readouterr().out
+    tables = re.findall(r" samples by (python\.\w+)\n((?:.+\n|\n(?=\s*self))*)", text)
+    found = dict(tables)
+    assert len(tables) == 2
+    assert "wait" not in found["python.cpu"]
+    assert "wait" in found["python.wall"]
+    assert main(["summary", "--format", "json", str(run.path)]) == 0
+    threads = json.loads(capsys.readouterr().out)["samples"]
+    assert {thread["source"] for thread in threads} == {"python.cpu", "python.wall"}
+
+
 def test_program_that_outlives_the_duration_has_its_samples_in_the_summary(
     oracle, tmp_path: Path
 ) -> None:

@@ -7,7 +7,8 @@
     self   of a function: the share of samples in which it is the innermost call
     total  of a function: the share of samples in which it is on the stack
 
-Samples of a longer period weigh more (sample_weights.py).
+Each data source has shares of its own: `python.wall` takes samples of a thread that waits, and
+`python.gil` doesn't. Samples of a longer period weigh more (sample_weights.py).
 
 A share of `n` samples is an estimate. Its error here is half of Wilson's score interval with 95 %
 confidence (E. B. Wilson, 1927): z / (1 + z²/n) * sqrt(p (1 - p) / n + z² / 4n²), z = 1.96. It
@@ -59,7 +60,7 @@ class SampledFunction(NamedTuple):
 
 
 class SampledThread(NamedTuple):
-    """The samples of a thread.
+    """The samples of a thread from one source.
 
     Attributes:
         process: The process's name.
@@ -68,6 +69,7 @@ class SampledThread(NamedTuple):
         weight: The weight of all of them.
         equal: The number of samples of equal weight that would tell as much.
         functions: Its functions, by samples in themselves.
+        source: What took the samples, such as `python.wall`; an event for those of `linux.perf`.
     """
 
     process: str
@@ -76,6 +78,7 @@ class SampledThread(NamedTuple):
     weight: float
     equal: float
     functions: list[SampledFunction]
+    source: str
 
     def error(self, weight: float) -> float:
         """Return the error of a function's share, as a part of 1."""
@@ -83,14 +86,14 @@ class SampledThread(NamedTuple):
 
 
 def sampled_threads(importer: _native.TraceImporter) -> list[SampledThread]:
-    """Return the threads with samples, the one with most samples first."""
-    by_thread: dict[int, list[SampleHits]] = {}
+    """Return the threads with samples, by source; the one with most samples first."""
+    by_thread: dict[tuple[int, str], list[SampleHits]] = {}
     for hits in sample_hits(importer):
-        by_thread.setdefault(hits.utid, []).append(hits)
+        by_thread.setdefault((hits.utid, hits.counter), []).append(hits)
     stacks = StackNames(importer)
     threads, processes = table_rows(importer, "thread"), table_rows(importer, "process")
     found = []
-    for utid, samples in by_thread.items():
+    for (utid, _), samples in by_thread.items():
         thread = threads[utid]
         process = processes[thread["upid"]] if thread["upid"] is not None else None
         name = (process["name"] or f"process {process['pid']}") if process else ""
@@ -105,7 +108,9 @@ def _thread(
     squares = sum(each.samples * each.weight**2 for each in samples)
     number = sum(each.samples for each in samples)
     functions = _functions(samples, stacks)
-    return SampledThread(process, name, number, weight, weight**2 / squares, functions)
+    return SampledThread(
+        process, name, number, weight, weight**2 / squares, functions, samples[0].counter
+    )
 
 
 def _functions(samples: list[SampleHits], stacks: StackNames) -> list[SampledFunction]:

@@ -22,12 +22,14 @@ class SampleHits(NamedTuple):
         callsite: The stack.
         samples: Their number.
         weight: The weight of each; a whole number where the period is a multiple of the shortest.
+        counter: What the period is of: the name of the data source, or an event such as `cycles`.
     """
 
     utid: int
     callsite: int
     samples: int
     weight: float
+    counter: str = ""
 
 
 def sample_hits(importer: _native.TraceImporter) -> list[SampleHits]:
@@ -38,7 +40,7 @@ def sample_hits(importer: _native.TraceImporter) -> list[SampleHits]:
         if period:
             shortest[counter] = min(period, shortest.get(counter, period))
     return [
-        SampleHits(utid, callsite, samples, _weight(period, shortest.get(counter, 0)))
+        SampleHits(utid, callsite, samples, _weight(period, shortest.get(counter, 0)), counter)
         for utid, callsite, period, counter, samples in rows
     ]
 

@@ -1,4 +1,4 @@
-"""Shows the stack samples of a trace: a table for each thread, or values for JSON."""
+"""Shows the stack samples of a trace: a table for each thread and source, or values for JSON."""
 
 from __future__ import annotations
 
@@ -30,19 +30,21 @@ def samples_as_text(threads: Sequence[SampledThread], limit: int) -> str:
     """
     if not threads:
         return ""
-    tables = [_table(thread, limit) for thread in threads[:limit]]
+    has_sources = len({thread.source for thread in threads}) > 1
+    tables = [_table(thread, limit, has_sources=has_sources) for thread in threads[:limit]]
     rest = and_more(len(threads), limit, "thread")
     return _HEAD + "".join(tables) + (f"\n{rest}" if rest else "")
 
 
-def _table(thread: SampledThread, limit: int) -> str:
+def _table(thread: SampledThread, limit: int, *, has_sources: bool) -> str:
     rows = [
         (_share(each.self, thread), _share(each.total, thread), _label(each))
         for each in thread.functions[:limit]
     ]
     of = f" of {thread.process}" if thread.process else ""
+    by = f" by {thread.source}" if has_sources and thread.source else ""
     return (
-        f"\n{thread.name}{of}: {_number(thread)}\n\n"
+        f"\n{thread.name}{of}: {_number(thread)}{by}\n\n"
         + as_table(["self", "total", "function"], rows, {"self", "total"})
         + and_more(len(thread.functions), limit, "function")
     )
@@ -74,6 +76,7 @@ def samples_as_values(
         {
             "process": thread.process,
             "thread": thread.name,
+            "source": thread.source,
             "samples": thread.samples,
             "weight": thread.weight,
             "functions": [_value(each, thread) for each in thread.functions[:limit]],

@@ -41,7 +41,7 @@ def defaults_of(settings: Settings, clock_id: int) -> TracePacketDefaults:
         timebase = PerfEvents.Timebase(
             period=settings.period_ns,
             counter=PerfEvents.Counter.SW_CPU_CLOCK,
-            name="cpu-clock",
+            name=SOURCES[settings.mode],  # Tells the samples of several sources apart.
         )
         return TracePacketDefaults(
             timestamp_clock_id=clock_id,

@@ -16,6 +16,7 @@ def test_perf_samples_have_the_period_as_timebase() -> None:
     assert defaults.perf_sample_defaults is not None
     assert defaults.perf_sample_defaults.timebase is not None
     assert defaults.perf_sample_defaults.timebase.period == 1000
+    assert defaults.perf_sample_defaults.timebase.name == "python.cpu"
     assert defaults.stack_sample_defaults is None
 
 
