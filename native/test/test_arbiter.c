@@ -1,7 +1,15 @@
 /* Tests of chunk and writer id allocation, and of the calls of the sink. */
 #include "core/arbiter.h"
 
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "check.h"
@@ -222,6 +230,48 @@ static void test_stall_policy_gives_up_after_the_maximum(void) {
   end();
 }
 
+/* Makes nanosleep() return at once in the calling thread. */
+static void refuse_nanosleep(void) {
+  struct sock_filter code[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clock_nanosleep, 1, 0),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_nanosleep, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  struct sock_fprog filter = {sizeof code / sizeof *code, code};
+  prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter);
+}
+
+static uint64_t now_us(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+}
+
+static void* stall_briefly(void* unused) {
+  refuse_nanosleep();
+  uint64_t begin = now_us();
+  errno = 0;
+  CHECK_EQ(st_arbiter_get_chunk(&arbiter, 1, 99, 0, ST_STALL_BRIEFLY).size, 0);
+  CHECK(now_us() - begin >= 42000);
+  CHECK_EQ(errno,
+           0); /* That of the program, which has only written an event. */
+  return unused;
+}
+
+/* `stretto record --io-waits` records calls of nanosleep() as waits of the
+ * program. */
+static void test_stalled_writer_sleeps_without_nanosleep(void) {
+  start_full(0);
+  arbiter.wait_hooks.sleep_us = NULL;
+  pthread_t thread;
+  CHECK_EQ(pthread_create(&thread, NULL, stall_briefly, NULL), 0);
+  pthread_join(thread, NULL);
+  end();
+}
+
 static void test_writer_ids_are_unique(void) {
   static uint8_t seen[ST_MAX_WRITER_ID + 1];
   memset(seen, 0, sizeof seen);
@@ -349,6 +399,7 @@ int main(void) {
   RUN(test_searches_after_an_unsuccessful_one_are_short);
   RUN(test_stall_policy_waits_until_a_chunk_is_free);
   RUN(test_stall_policy_gives_up_after_the_maximum);
+  RUN(test_stalled_writer_sleeps_without_nanosleep);
   RUN(test_writer_ids_are_unique);
   RUN(test_writer_ids_are_round_robin);
   RUN(test_ready_patches_are_sent_from_the_front_of_the_list);
