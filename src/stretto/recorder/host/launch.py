@@ -52,12 +52,16 @@ class Launch:
         self._command = path, arguments
         self._stdout = STDERR if to_stdout else -1
         self.workspace = workspace_folder.create(options.target)
+        listeners = list[UnixListener]()
         try:
-            self.producers = UnixListener(self.workspace.producer_socket)
-            self.forks = UnixListener(self.workspace.fork_socket)
+            for address in (self.workspace.producer_socket, self.workspace.fork_socket):
+                listeners.append(UnixListener(address))
+            self.producers, self.forks = listeners
             if is_python(path) and not option_problem([*arguments]) and not options.system:
                 self.start_program()
         except BaseException:  # KeyboardInterrupt, too
+            for listener in listeners:
+                listener.close()
             workspace_folder.remove(self.workspace)
             raise
 
