@@ -250,7 +250,7 @@ def test_sources_have_tables_of_their_own(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code = "import time\ndef spin():\n while time.process_time() < 0.5: pass\n"
-    code += "def wait(): time.sleep(0.5)\nspin(); wait()"
+    code += "def wait(): time.sleep(0.5)\nspin(); wait()"  # sleep: what is sampled
     sources = ("--data-source", "python.cpu", "--data-source", "python.wall")
     run = record(tmp_path / "t.pftrace", "--sample", "500hz", *sources, "-c", code)
     assert main(["summary", str(run.path)]) == 0

@@ -58,7 +58,7 @@ def written(path: Path) -> tuple[Path, int]:
         for _ in range(3):
             samples.run(5_000_000)
             parts.append(samples.drain())
-            time.sleep(0.1)  # The next samples are late.
+            time.sleep(0.1)  # sleep: the next samples are late
     path.write_bytes(b"".join(parts))
     return path, samples.stats["late"]
 
