@@ -12,7 +12,9 @@
  *   ^ pair     ^ pair       ^ pair
  *
  * A new pair costs some 100 ns.  So its span is twice the last one, up to 4 ms, if
- * the last pair has foretold it to 25 ns; else 100 us.
+ * the last pair has foretold it to 25 ns; else 100 us.  A thread that has not read
+ * its clock for longer than 4 ms may be off by 25 ns for each 4 ms: it is the rate
+ * that counts.
  *
  * Error: a pair is accurate to about 10 ns (the counter is read before and
  * after the clock; a pair that took longer than 200 ns is read again). The rate is
@@ -23,8 +25,9 @@
  *
  * The rate is measured over windows of at least 10 ms, again and again, so it
  * follows the kernel's own corrections (at most 500 ppm; while they change, spans
- * are short; the span in which they change may end 2 us off).  On aarch64 one count may be 50 ns long, which adds to the error.  A
- * jump of the counter (suspend, migration) ends the span at once.
+ * are short; the span in which they change may end 2 us off).  On aarch64 one
+ * count may be 50 ns long, which adds to the error.  A jump of the counter
+ * (suspend, migration) ends the span at once.
  *
  * The kernel's clock is read for every time until the first window has passed.
  * It is always read if

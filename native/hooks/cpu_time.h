@@ -4,8 +4,9 @@
  * So a thread's clock is read at most once a millisecond when calls begin, and
  * once per 50 us when calls of at least ST_TIMED_CALL_NS end.  Between readings
  * the thread is assumed to run.  So an estimate is wrong by less than the time
- * since the reading.  With the option `cpu` the clock is read at each begin and
- * end.
+ * since the reading.  The end of a call that became known late, because it was
+ * switched off, has at most the thread's present CPU time: it may have waited for
+ * long.  With the option `cpu` the clock is read at each begin and end.
  */
 #pragma once
 

@@ -33,15 +33,18 @@ bool st_hidden_folder_uses_lock(PyThreadState* thread);
 /* Whether this thread runs Condition.wait, which makes a lock for each wait. */
 bool st_waits_for_notification(PyThreadState* thread);
 
+/* --- The table, for the path of a written wait ---------------------------- */
+
 enum { ST_LOCK_ROLES_LOG2 = 8, ST_LOCK_ROLES = 1 << ST_LOCK_ROLES_LOG2 };
 
 enum st_lock_role { ST_LOCK_USER, ST_LOCK_LIBRARY, ST_LOCK_HIDDEN };
 
 extern struct st_lock_code {
-  PyObject* code;
+  PyObject* code; /* NULL if the slot is free. */
   enum st_lock_role role;
 } st_lock_codes[ST_LOCK_ROLES];
 
+/* Returns the slot where the code object at this address belongs. */
 static inline struct st_lock_code* st_lock_code_slot(uint64_t code) {
   uint64_t mixed = code * 0x9E3779B97F4A7C15u;
   return &st_lock_codes[mixed >> (64 - ST_LOCK_ROLES_LOG2)];
