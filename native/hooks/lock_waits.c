@@ -138,16 +138,20 @@ __attribute__((noinline)) static void count_short(PyThreadState* thread,
 
 /* --- Acquiring ----------------------------------------------------------- */
 
-ST_RARE static bool never_waits(struct st_lock_call c) {
-  return st_lock_call_wish(&c) == ST_NEVER_WAITS;
+ST_RARE static enum st_lock_wish wish_of(struct st_lock_call c) {
+  return st_lock_call_wish(&c);
 }
 
 /* Whether a call for a taken lock has waited: without the lock it returns only
- * after a timeout. */
+ * after a timeout.  `was_read`: whether its arguments say that it may wait.  Wrong
+ * arguments raise an exception at once. */
 static INLINE bool has_waited(const struct st_lock_call* c,
-                              const PyObject* result) {
-  return result != Py_False || ST_LIKELY(st_lock_call_has_timeout(c)) ||
-         !never_waits(*c);
+                              const PyObject* result, bool was_read) {
+  if (ST_UNLIKELY(!result))
+    return wish_of(*c) == ST_WAITS_IF_TAKEN;
+  return was_read || result != Py_False ||
+         ST_LIKELY(st_lock_call_has_timeout(c)) ||
+         wish_of(*c) != ST_NEVER_WAITS;
 }
 
 static INLINE PyObject* run_as_waiting(const struct st_lock_call* c,
@@ -160,11 +164,10 @@ static INLINE PyObject* run_as_waiting(const struct st_lock_call* c,
   return result;
 }
 
-/* `waits_surely`: whether the arguments were read. */
 static INLINE PyObject* acquire_and_measure(const struct st_lock_call* c,
                                             struct st_known_lock* known,
                                             PyThreadState* thread,
-                                            bool waits_surely) {
+                                            bool was_read) {
   uint64_t holder = known->lock == c->lock ? known->holder : 0;
   uint64_t begin = st_thread_now();
   PyObject* result = run_as_waiting(c, known);
@@ -174,7 +177,7 @@ static INLINE PyObject* acquire_and_measure(const struct st_lock_call* c,
   if (ST_UNLIKELY(end - begin < ST_MIN_LOCK_WAIT_NS)) {
     if (result == Py_True)
       count_short(thread, end - begin);
-  } else if (waits_surely || ST_LIKELY(has_waited(c, result))) {
+  } else if (ST_LIKELY(has_waited(c, result, was_read))) {
     const struct wait w = {thread, known, c->lock, result, holder, begin, end};
     if (ST_LIKELY(result != NULL))
       note_long(&w);

@@ -368,6 +368,14 @@ f()
 """
 
 
+def test_start_of_stretto_in_the_program_is_not_recorded(oracle, trace):
+    run = record_code(trace, "def f(): pass\nf()", "--full")
+    rows = check_trace(oracle, run.trace).query("select name from slice")
+    found = {name for (name,) in rows}
+    assert "f" in found
+    assert not [name for name in found if name.startswith(("sitecustomize.", "stretto."))]
+
+
 def test_sub_interpreters_are_not_recorded(oracle, trace):
     run = record(trace, "--ring", "-c", SUB_INTERPRETER)
     # The system's sitecustomize may print text, so compare with a run without the recorder.

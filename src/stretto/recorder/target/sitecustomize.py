@@ -42,20 +42,13 @@ def _interrupt_later(signals, main):  # type: (object, int) -> None
     os.kill(os.getpid(), signals.SIGINT)  # type: ignore[attr-defined]
 
 
-def _release_interrupts(signals, mask):  # type: (object, object) -> None
-    import _thread
-
-    if signals.sigtimedwait([signals.SIGINT], 0):  # type: ignore[attr-defined]
-        _thread.start_new_thread(_interrupt_later, (signals, _thread.get_ident()))
-    signals.pthread_sigmask(signals.SIG_SETMASK, mask)  # type: ignore[attr-defined]
-
-
 def _start(folder):  # type: (str) -> None
     if sys.version_info < OLDEST:
         version = ".".join(str(part) for part in sys.version_info[:2])
         _fail(folder, sys.executable + " is Python " + version + ": Stretto needs 3.11 or newer")
         return
     import _signal  # type: ignore[import-not-found]
+    import _thread
 
     enabled = gc.isenabled()
     gc.disable()
@@ -72,7 +65,10 @@ def _start(folder):  # type: (str) -> None
     finally:
         if enabled:
             gc.enable()
-        _release_interrupts(_signal, mask)
+        # No function of Python is called: it would be recorded.
+        if _signal.sigtimedwait([_signal.SIGINT], 0):
+            _thread.start_new_thread(_interrupt_later, (_signal, _thread.get_ident()))
+        _signal.pthread_sigmask(_signal.SIG_SETMASK, mask)
 
 
 _folder = os.path.dirname(__file__)
