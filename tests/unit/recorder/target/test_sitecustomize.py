@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -56,4 +57,7 @@ def test_ctrl_c_waits_until_the_program_starts(tmp_path: Path) -> None:
         check=False,
         timeout=30,
     )
-    assert (done.returncode, done.stdout, done.stderr) == (9, "interrupted\n", "")
+    # On a busy machine the program may be interrupted before its `try`.
+    assert done.stderr == "" or done.stderr.endswith("\nKeyboardInterrupt\n")
+    assert "site" not in done.stderr
+    assert done.returncode in ((-signal.SIGINT, 1) if done.stderr else (9,))
