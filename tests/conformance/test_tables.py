@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -267,6 +268,10 @@ def test_tables_of_packets_written_by_hand_are_equal(text: str, oracle: type[Ora
 def test_tables_of_a_recording_are_equal(
     options: list[str], oracle: type[Oracle], tmp_path: Path
 ) -> None:
+    if sys.version_info < (3, 12) and not options:
+        # An event of the program may then end such a call, and has no thread time: the trace
+        # processor shows any number.
+        pytest.skip("CPython 3.11 reports no calls: samples know their ends only roughly")
     run: Any = record(tmp_path / "t.pftrace", *options, str(ROOT / "examples" / "flow_demo.py"))
     check(run.trace)
 

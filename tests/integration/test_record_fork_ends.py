@@ -122,7 +122,7 @@ print(pid)
     os.kill(int(run.stdout), signal.SIGKILL)
     sql = "select slice.name from slice join thread_track on slice.track_id = thread_track.id"
     sql += f" join thread using (utid) join process using (upid) where pid = {run.stdout}"
-    sql += " and dur > 100000000 order by depth"
-    found = check_trace(oracle, run.trace).query(sql)
+    sql += " and (dur > 100000000 or dur = -1) order by depth"  # a busy child may not end them
+    found = check_trace(oracle, run.trace, complete=False).query(sql)
     # On CPython 3.11, the module's own call is there, too.
     assert [name for (name,) in found][-3:] == ["outer", "inner", "time.sleep"]
