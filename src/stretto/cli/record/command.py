@@ -66,16 +66,13 @@ def _start_recorder(
         )
         recorder = Recorder(options.recording, output, reporter, launch)
         recorder.start()
-    except (StrettoError, OSError) as error:
+    except (StrettoError, OSError, KeyboardInterrupt) as error:
         if launch is not None:
             launch.cancel()
         output.discard()
+        if isinstance(error, KeyboardInterrupt):  # The program has not started: it gets signals.
+            raise
         raise _not_started(error) from error
-    except KeyboardInterrupt:  # only before the program has started: then signals are forwarded
-        if launch is not None:
-            launch.cancel()
-        output.discard()
-        raise
     return recorder
 
 
