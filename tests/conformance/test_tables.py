@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from stretto.analysis import TraceProcessor
-from tests.conformance.tables import compare
+from tests.conformance.tables import Difference, compare
 from tests.support.oracle import Oracle
 from tests.support.recorded import record
 from tests.support.sources import ROOT
@@ -268,12 +268,18 @@ def test_tables_of_packets_written_by_hand_are_equal(text: str, oracle: type[Ora
 def test_tables_of_a_recording_are_equal(
     options: list[str], oracle: type[Oracle], tmp_path: Path
 ) -> None:
-    if sys.version_info < (3, 12) and not options:
-        # An event of the program may then end such a call, and has no thread time: the trace
-        # processor shows any number.
-        pytest.skip("CPython 3.11 reports no calls: samples know their ends only roughly")
     run: Any = record(tmp_path / "t.pftrace", *options, str(ROOT / "examples" / "flow_demo.py"))
-    check(run.trace)
+    if sys.version_info < (3, 12) and not options:
+        # Samples know the ends of calls only roughly, so the END of another event may end a call.
+        # It has no thread time, and the trace processor then shows an arbitrary `thread_dur`.
+        found = [each._replace(columns=without_thread_dur(each)) for each in compare(run.trace)]
+        assert [str(each) for each in found if not each.is_equal] == []
+    else:
+        check(run.trace)
+
+
+def without_thread_dur(found: Difference) -> dict[str, int]:
+    return {name: rows for name, rows in found.columns.items() if name != "thread_dur"}
 
 
 VIEWS = (
