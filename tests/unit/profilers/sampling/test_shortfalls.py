@@ -77,7 +77,7 @@ def test_summary_says_how_many_samples_are_missing(
 def test_losses_have_the_number_of_missing_samples(tmp_path: Path) -> None:
     trace, late = written(tmp_path / "t.pftrace")
     assert late > 100
-    with TraceProcessor(str(trace)) as processor:
+    with TraceProcessor(str(trace), engine="sqlite") as processor:
         rows = processor.query(query_of("losses", "")).fetchall()
     assert (LATE, None, "data_loss", late) in [tuple(row) for row in rows]
 
