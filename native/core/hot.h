@@ -9,3 +9,6 @@
 /* Marks functions for unusual cases.  The linker puts them elsewhere, so that what
  * runs after a wait stays short. */
 #define ST_RARE __attribute__((noinline, cold))
+
+/* Marks variables of the same library: their address needs no table. */
+#define ST_OWN __attribute__((visibility("hidden")))

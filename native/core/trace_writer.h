@@ -169,6 +169,16 @@ static inline void st_trace_writer_commit(struct st_trace_writer* w,
   st_trace_writer_end_packet_at(w, end);
 }
 
+/* Ends two packets, whose sizes are written.  The payload of the second is up to
+ * `end`; the chunk has room after it. */
+static inline void st_trace_writer_commit_two(struct st_trace_writer* w,
+                                              uint8_t* end) {
+  w->cur = end;
+  w->packets_written += 2;
+  w->packets += 2;
+  atomic_store_explicit(&w->header->packets, w->packets, memory_order_release);
+}
+
 /* Like st_trace_writer_reserve, but for a packet of up to 16383 bytes, whose
  * size takes two bytes. */
 static inline uint8_t* st_trace_writer_reserve_wide(struct st_trace_writer* w,

@@ -158,8 +158,8 @@ static void write_wait(const struct gil_wait* w) {
   PyObject* track = track_of(w->thread);
   if (!track)
     return;
-  PyObject* const values[] = {holder_of(w->holder)};
-  const struct st_past_slice slice = {w->begin, w->end, values, 1, 0};
+  const struct st_past_slice slice = {
+      w->begin, w->end, {holder_of(w->holder)}, .count = 1};
   st_hooks.api->past_slice(gil.template, track, &slice);
 }
 

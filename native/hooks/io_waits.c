@@ -3,6 +3,7 @@
 #include <stdbool.h>
 
 #include "hooks/auto_detail.h"
+#include "hooks/hook_thread.h"
 #include "hooks/tracer.h"
 
 /* The forms of C functions: their arguments after `self`. */
@@ -44,11 +45,8 @@ static struct {
   uint64_t min_ns;
 } io;
 
-/* Whether the thread writes a slice: that may wait, too. */
-static _Thread_local bool is_busy;
-
 static bool is_recording(void) {
-  return io.describe && !is_busy &&
+  return io.describe && !st_hook_thread.writes_wait &&
          PyInterpreterState_Get() == io.interpreter &&
          !st_hooks.api->is_untraced();
 }
@@ -98,9 +96,12 @@ static void write_wait(const struct call* c, uint64_t begin, uint64_t end) {
     st_drop_error();
   bool is_pair =
       target && PyTuple_Check(target) && PyTuple_GET_SIZE(target) == 2;
-  PyObject* const values[] = {is_pair ? PyTuple_GET_ITEM(target, 0) : Py_None,
-                              is_pair ? PyTuple_GET_ITEM(target, 1) : Py_None};
-  const struct st_past_slice slice = {begin, end, values, 2, 0};
+  const struct st_past_slice slice = {
+      begin,
+      end,
+      {is_pair ? PyTuple_GET_ITEM(target, 0) : Py_None,
+       is_pair ? PyTuple_GET_ITEM(target, 1) : Py_None},
+      .count = 2};
   st_hooks.api->past_slice(io.entries[c->number].template, NULL, &slice);
   Py_XDECREF(target);
 }
@@ -112,9 +113,9 @@ static void note_wait(const struct call* c, const PyObject* result,
   PyObject *type = NULL, *value, *traceback;
   if (!result)
     PyErr_Fetch(&type, &value, &traceback);
-  is_busy = true;
+  st_hook_thread.writes_wait = true;
   write_wait(c, begin, end);
-  is_busy = false;
+  st_hook_thread.writes_wait = false;
   if (!result)
     PyErr_Restore(type, value, traceback);
 }

@@ -18,6 +18,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/hot.h"
+
 enum { ST_KNOWN_LOCKS_LOG2 = 13, ST_KNOWN_LOCKS = 1 << ST_KNOWN_LOCKS_LOG2 };
 
 struct st_known_lock {
@@ -33,9 +35,9 @@ struct st_known_lock {
   PyObject* text; /* "file.py:12 (function)"; NULL if not made yet. */
 };
 
-extern struct st_known_lock st_known_locks[ST_KNOWN_LOCKS];
+extern ST_OWN struct st_known_lock st_known_locks[ST_KNOWN_LOCKS];
 /* A bit for each slot that has been used since the table was cleared. */
-extern uint64_t st_known_locks_used[ST_KNOWN_LOCKS / 64];
+extern ST_OWN uint64_t st_known_locks_used[ST_KNOWN_LOCKS / 64];
 
 /* Gives the slot to a lock, about which nothing is known yet. */
 static inline void st_known_lock_claim(struct st_known_lock* known,

@@ -14,6 +14,7 @@
 
 #include <stdbool.h>
 
+#include "core/hot.h"
 #include "hooks/python_layout.h"
 
 /* A call, or none: then `code` is NULL. */
@@ -39,7 +40,7 @@ enum { ST_LOCK_ROLES_LOG2 = 8, ST_LOCK_ROLES = 1 << ST_LOCK_ROLES_LOG2 };
 
 enum st_lock_role { ST_LOCK_USER, ST_LOCK_LIBRARY, ST_LOCK_HIDDEN };
 
-extern struct st_lock_code {
+extern ST_OWN struct st_lock_code {
   PyObject* code; /* NULL if the slot is free. */
   enum st_lock_role role;
 } st_lock_codes[ST_LOCK_ROLES];
@@ -55,7 +56,9 @@ static inline struct st_lock_code* st_lock_code_slot(uint64_t code) {
 static inline bool st_hidden_uses_lock(PyThreadState* thread) {
   uint64_t code = st_python_innermost_code(thread);
   const struct st_lock_code* known = st_lock_code_slot(code);
-  bool is_user = code && (uint64_t)(uintptr_t)known->code == code &&
-                 known->role == ST_LOCK_USER;
-  return __builtin_expect(!is_user, 0) && st_hidden_folder_uses_lock(thread);
+  bool is_known =
+      __builtin_expect(code && (uint64_t)(uintptr_t)known->code == code, 1);
+  if (__builtin_expect(is_known && known->role == ST_LOCK_USER, 1))
+    return false;
+  return st_hidden_folder_uses_lock(thread);
 }

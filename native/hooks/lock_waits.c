@@ -5,17 +5,16 @@
 #include "core/hot.h"
 #include "hooks/auto_detail.h"
 #include "hooks/c_calls.h"
+#include "hooks/hook_thread.h"
 #include "hooks/known_locks.h"
 #include "hooks/lock_call.h"
 #include "hooks/lock_flag.h"
 #include "hooks/lock_users.h"
 #include "hooks/python_layout.h"
-#include "hooks/thread_clock.h"
+#include "hooks/thread_ids.h"
 #include "hooks/tracer.h"
 
 enum { MAX_ENTRIES = 16 };
-
-enum { PLACE }; /* The index of the value made_at. */
 
 /* Parts of the functions that run as acquire().  After a wait the processor has
  * little of their code and foretells no branch, so the usual wait takes few lines
@@ -32,33 +31,40 @@ struct entry {
   PyCFunction original, ours;
 };
 
+/* What the usual wait needs is at the begin, in two lines of the caches. */
 static struct {
   /* The templates of the two slices, with the values made_at, held_by_tid and
    * timed_out.  NULL while nothing is recorded. */
-  PyObject *for_lock, *for_notification;
+  _Alignas(64) PyObject* for_lock;
+  PyObject* for_notification;
   PyInterpreterState* interpreter;
+  size_t flag; /* Of a LOCK, as st_lock_flag_find() returns it. */
   /* The original functions stay after the end: calls may be inside of ours. */
-  PyCFunction with_keywords[2], fast[2], without[2], make[3];
+  PyCFunction with_keywords[2];
+  /* Copies of addresses that are in tables elsewhere. */
+  PyThreadState* (*thread)(void);
+  PyObject *none, *true_, *false_;
+  void (*write)(PyObject* template, PyObject* track,
+                const struct st_past_slice* slice);
+
+  PyCFunction fast[2], without[2], make[3];
   newfunc create[2];
   struct entry entries[MAX_ENTRIES];
   int entry_count;
   PyTypeObject* types[2];
   PyObject* dont_block; /* The arguments (False,). */
-  size_t flag;          /* Of a LOCK, as st_lock_flag_find() returns it. */
   uint64_t short_waits, short_ns;
 } waits;
 
-/* Whether the thread writes a slice: that may take locks, too. */
-static _Thread_local bool is_busy;
-
-static bool is_recording(void) {
-  return waits.for_lock && !is_busy;
+/* Writing a slice may take locks, too. */
+static INLINE bool is_recording(void) {
+  return waits.for_lock && !st_hook_thread.writes_wait;
 }
 
 /* Returns the calling thread's state if its waits are recorded now, else
  * NULL. */
-static PyThreadState* recorded_thread(void) {
-  PyThreadState* thread = is_recording() ? PyThreadState_Get() : NULL;
+static INLINE PyThreadState* recorded_thread(void) {
+  PyThreadState* thread = is_recording() ? waits.thread() : NULL;
   return thread && thread->interp == waits.interpreter ? thread : NULL;
 }
 
@@ -81,15 +87,15 @@ static INLINE uint64_t begin_of(const struct wait* w) {
   return may_contain_samples ? st_auto_wait_ends(w->begin, w->end) : w->begin;
 }
 
-/* Returns the id of the thread for which this one has waited, as a new
- * reference; NULL if it is unknown.  A lock that was this thread's was handed
- * over to one that has told so meanwhile. */
+/* Returns the id of the thread for which this one has waited, as a borrowed
+ * reference; None if it is unknown.  A lock that was this thread's was handed over
+ * to one that has told so meanwhile. */
 static INLINE PyObject* holder_of(const struct wait* w) {
   uint64_t own = w->thread->native_thread_id, holder = w->holder;
   if (ST_LIKELY(!holder || holder == own))
     holder = w->known->lock == w->lock ? w->known->holder : 0;
   bool is_other = holder && holder != own;
-  return ST_UNLIKELY(is_other) ? PyLong_FromUnsignedLongLong(holder) : NULL;
+  return is_other ? st_thread_id_object(holder) : waits.none;
 }
 
 static INLINE void write_wait(const struct wait* w) {
@@ -100,23 +106,24 @@ static INLINE void write_wait(const struct wait* w) {
     if (w->known->is_for_notification)
       template = waits.for_notification;
   }
-  PyObject* tid = holder_of(w);
-  PyObject* const values[] = {place ? place : Py_None, tid ? tid : Py_None,
-                              w->result == Py_False ? Py_True : Py_None};
-  const struct st_past_slice slice = {begin, w->end, values, 3,
-                                      .repeated = 1 << PLACE};
-  st_hooks.api->past_slice(template, NULL, &slice);
-  if (ST_UNLIKELY(tid != NULL))
-    Py_DECREF(tid);
+  bool has_timed_out = w->result == waits.false_;
+  const struct st_past_slice slice = {
+      begin,
+      w->end,
+      {place ? place : waits.none, holder_of(w),
+       has_timed_out ? waits.true_ : waits.none},
+      .count = 3,
+      .repeated = true};
+  waits.write(template, NULL, &slice);
 }
 
 /* Writes a long wait.  Waits of our own code are left out. */
 ST_HOT __attribute__((noinline)) static void note_long(const struct wait* w) {
   if (ST_UNLIKELY(st_hidden_uses_lock(w->thread)))
     return;
-  is_busy = true;
+  st_hook_thread.writes_wait = true;
   write_wait(w);
-  is_busy = false;
+  st_hook_thread.writes_wait = false;
 }
 
 /* Writes a wait that has raised an exception, which stays pending. */
@@ -149,7 +156,7 @@ static INLINE bool has_waited(const struct st_lock_call* c,
                               const PyObject* result, bool was_read) {
   if (ST_UNLIKELY(!result))
     return wish_of(*c) == ST_WAITS_IF_TAKEN;
-  return was_read || result != Py_False ||
+  return was_read || result != waits.false_ ||
          ST_LIKELY(st_lock_call_has_timeout(c)) ||
          wish_of(*c) != ST_NEVER_WAITS;
 }
@@ -169,13 +176,13 @@ static INLINE PyObject* acquire_and_measure(const struct st_lock_call* c,
                                             PyThreadState* thread,
                                             bool was_read) {
   uint64_t holder = known->lock == c->lock ? known->holder : 0;
-  uint64_t begin = st_thread_now();
+  uint64_t begin = st_thread_now(&st_hook_thread);
   PyObject* result = run_as_waiting(c, known);
-  uint64_t end = st_thread_now();
+  uint64_t end = st_thread_now(&st_hook_thread);
   if (ST_UNLIKELY(!is_recording()))
     return result;
   if (ST_UNLIKELY(end - begin < ST_MIN_LOCK_WAIT_NS)) {
-    if (result == Py_True)
+    if (result == waits.true_)
       count_short(thread, end - begin);
   } else if (ST_LIKELY(has_waited(c, result, was_read))) {
     const struct wait w = {thread, known, c->lock, result, holder, begin, end};
@@ -247,7 +254,7 @@ static INLINE PyObject* acquire(enum kind kind, const struct st_lock_call* c) {
     return st_lock_call_run(c);
   struct st_known_lock* known = st_known_lock_slot(c->lock);
   PyObject* result = acquire_recorded(kind, c, known, thread);
-  if (result == Py_True && st_known_lock_claims(known, c->lock))
+  if (result == waits.true_ && st_known_lock_claims(known, c->lock))
     known->holder = thread->native_thread_id;
   return result;
 }
@@ -396,6 +403,11 @@ static PyObject* start(PyObject* Py_UNUSED(module), PyObject* args) {
     return NULL;
   }
   waits.interpreter = PyInterpreterState_Get();
+  waits.thread = PyThreadState_Get;
+  waits.none = Py_None;
+  waits.true_ = Py_True;
+  waits.false_ = Py_False;
+  waits.write = st_hooks.api->past_slice;
   waits.short_waits = waits.short_ns = 0;
   PyObject* lock = PyObject_GetAttrString(module, "LockType");
   PyObject* rlock = PyObject_GetAttrString(module, "RLock");
@@ -428,6 +440,7 @@ static PyObject* stop(PyObject* Py_UNUSED(module),
   Py_CLEAR(waits.for_lock);
   Py_CLEAR(waits.for_notification);
   st_known_locks_clear();
+  st_thread_ids_clear();
   st_lock_users_clear();
   Py_RETURN_NONE;
 }

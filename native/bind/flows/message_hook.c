@@ -28,6 +28,7 @@
 #include "bind/flows/flow_ids.h"
 #include "bind/track_event/category.h"
 #include "bind/track_event/emit.h"
+#include "bind/track_event/thread_state.h"
 #include "bind/track_event/emit_template.h"
 #include "bind/track_event/event_template.h"
 #include "bind/track_event/slice.h"
@@ -294,7 +295,7 @@ static PyObject* hook_call(PyObject* self, PyObject* const* args, size_t nargsf,
   const HookObject* h = (HookObject*)self;
   struct message m = {.ids = NULL};
   enum task task = PASS_ON;
-  if (!kwnames && !st_events_underway &&
+  if (!kwnames && !st_own.events_underway &&
       read_arguments(&m, h, args, PyVectorcall_NARGS(nargsf)))
     task = task_of(h, &m);
   PyObject* result = task == PASS_ON ? NULL : do_task(h, &m, task);

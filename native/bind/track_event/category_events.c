@@ -221,7 +221,7 @@ PyObject* category_begin(PyObject* self, PyObject* const* args,
   if (!parse_event(&r, "begin", 1, args, count, kwnames))
     return NULL;
   uint32_t written = st_emit(&r, mask);
-  struct thread_state* t = st_thread;
+  struct thread_state* t = st_own.state;
   if (t)
     open_begins_push(begin_track(t, r.track), mask, written);
   Py_RETURN_NONE;

@@ -534,12 +534,10 @@ static uint32_t emit(const struct event_request* r, uint32_t mask) {
   return written;
 }
 
-_Thread_local unsigned st_events_underway;
-
 uint32_t st_emit(const struct event_request* r, uint32_t mask) {
-  st_events_underway++;
+  st_own.events_underway++;
   uint32_t written = emit(r, mask);
-  st_events_underway--;
+  st_own.events_underway--;
   return written;
 }
 
@@ -563,7 +561,7 @@ void st_emit_raised_end(struct event_request* r, uint32_t mask,
 
 static PyObject* in_event(PyObject* Py_UNUSED(module),
                           PyObject* Py_UNUSED(unused)) {
-  return PyBool_FromLong(st_events_underway != 0);
+  return PyBool_FromLong(st_own.events_underway != 0);
 }
 
 static PyMethodDef kFunctions[] = {

@@ -27,8 +27,3 @@ uint32_t st_emit(const struct event_request* request, uint32_t mask);
  * request holds the track of the slice. */
 void st_emit_raised_end(struct event_request* request, uint32_t mask,
                         PyObject* type);
-
-/* The number of nested events that the calling thread is recording.  If it is
- * above 0, the conversion of an argument has called the Python code that is
- * running. */
-extern _Thread_local unsigned st_events_underway;

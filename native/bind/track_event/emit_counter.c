@@ -43,7 +43,7 @@ static bool write_value(struct st_sequence* s, uint64_t timestamp,
 }
 
 uint32_t emit_counter(PyObject* name, PyObject* value, uint32_t mask) {
-  struct thread_state* t = st_thread;
+  struct thread_state* t = st_own.state;
   if (UNLIKELY(!t || t->busy))
     return mask;
   uint64_t timestamp = st_fast_now();
@@ -71,7 +71,7 @@ static struct st_event_block counter_block(uint64_t track_uuid) {
 }
 
 void remember_counter(PyObject* name, uint64_t track_uuid, uint32_t mask) {
-  struct thread_state* t = st_thread;
+  struct thread_state* t = st_own.state;
   for (; t && mask; mask &= mask - 1) {
     struct thread_sequence* s = t->sequences[__builtin_ctz(mask)];
     if (!s || !st_sequence_has_track(&s->core, track_uuid))

@@ -23,7 +23,7 @@ struct current {
 /* Returns the state of the calling thread.  Returns NULL if the caller has to
  * use st_emit. */
 static inline struct thread_state* ready_thread(void) {
-  struct thread_state* t = st_thread;
+  struct thread_state* t = st_own.state;
   if (UNLIKELY(!t || t->busy))
     return NULL;
   return UNLIKELY(context_changed(t)) ? NULL : t;

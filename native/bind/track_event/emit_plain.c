@@ -215,7 +215,7 @@ static ALWAYS_INLINE bool use_track(struct current* now, PyObject* value) {
   if (Py_TYPE(value) != st_track_type)
     return false;
   uint64_t uuid = track_resolve((TrackObject*)value)->uuid;
-  now->track_uuid = uuid == st_thread->track.uuid ? 0 : uuid;
+  now->track_uuid = uuid == st_own.state->track.uuid ? 0 : uuid;
   return !now->track_uuid || st_sequence_has_track(&now->sequence->core, uuid);
 }
 

@@ -98,7 +98,7 @@ static bool write_event(struct st_sequence* s, const struct template_entry* e,
  * event cannot be written at once.  May run Python code to find the task. */
 static struct thread_sequence* ready_sequence(const struct event_request* r,
                                               uint32_t mask, uint64_t* track) {
-  struct thread_state* t = st_thread;
+  struct thread_state* t = st_own.state;
   if (UNLIKELY(!t || t->busy || (mask & (mask - 1))))
     return NULL;
   bool in_task = !r->on_thread_track && !r->track;
@@ -124,9 +124,9 @@ static struct thread_sequence* write_quickly(const struct event_request* r,
                                              uint32_t mask, uint64_t* track) {
   if (r->left_out)
     return NULL;
-  st_events_underway++;
+  st_own.events_underway++;
   struct thread_sequence* s = ready_sequence(r, mask, track);
-  st_events_underway--;
+  st_own.events_underway--;
   if (!s || !s->templates)
     return NULL;
   const struct template_entry* e =
@@ -158,7 +158,7 @@ void template_request(struct event_request* r, EventTemplateObject* template,
 }
 
 uint32_t emit_template(const struct event_request* r, uint32_t mask) {
-  if (UNLIKELY(st_events_underway))
+  if (UNLIKELY(st_own.events_underway))
     return 0;
   uint64_t track = 0;
   return LIKELY(write_quickly(r, mask, &track) != NULL) ? mask
@@ -181,7 +181,7 @@ static void emit_end(const struct event_request* begin, uint32_t begun,
 
 void emit_template_slice(const struct event_request* r, uint32_t mask,
                          uint64_t end) {
-  if (UNLIKELY(st_events_underway))
+  if (UNLIKELY(st_own.events_underway))
     return;
   uint64_t track = 0;
   struct thread_sequence* s = write_quickly(r, mask, &track);

@@ -4,6 +4,7 @@
 #include "bind/track_event/annotations.h"
 #include "bind/track_event/argument_errors.h"
 #include "bind/track_event/emit.h"
+#include "bind/track_event/thread_state.h"
 #include "bind/track_event/emit_template.h"
 #include "bind/track_event/event_options.h"
 #include "bind/track_event/misuse.h"
@@ -208,10 +209,10 @@ PyObject* category_template(PyObject* self, PyObject* const* args,
   t->name = Py_NewRef(args[0]);
   t->constants = PyDict_New();
   /* Calling the __str__ of a constant counts as recording an event. */
-  st_events_underway++;
+  st_own.events_underway++;
   bool ok = t->constants && take_names(t, args + 1, count - 1) &&
             (!kwnames || take_constants(t, args + count, kwnames));
-  st_events_underway--;
+  st_own.events_underway--;
   if (!ok)
     Py_CLEAR(t);
   return (PyObject*)t;

@@ -5,6 +5,7 @@
 #include "bind/track_event/emit_plain.h"
 #include "bind/track_event/emit_template.h"
 #include "bind/track_event/interning.h"
+#include "bind/track_event/past_memo.h"
 #include "bind/track_event/template_cache.h"
 #include "core/fields.h"
 #include "core/hot.h"
@@ -14,26 +15,21 @@ enum {
   /* The largest size of a BEGIN before its values and its block. */
   MAX_HEAD = 48,
   MAX_VALUES = 144,     /* The largest size of a BEGIN's values. */
-  MAX_SMALL_VALUE = 20, /* That of a bool or the id of a text. */
+  MAX_SMALL_VALUE = 20, /* That of the id of a text. */
   MAX_TEXT_HEAD = 32,   /* That of the packet of a text, without the text. */
-  /* The bytes that are copied of a short block: each block has room for them, and
-   * the END overwrites those after its size. */
-  SHORT_BLOCK = 16,
   /* The value SEQ_NEEDS_INCREMENTAL_STATE of TracePacket.sequence_flags. */
   NEEDS_STATE = 2,
 };
 
 /* Whether a value is a text that will come again. */
-static ALWAYS_INLINE bool is_repeated(const struct st_past_slice* slice,
-                                      Py_ssize_t i) {
-  return slice->repeated >> i & 1;
+static bool is_repeated_text(const struct st_past_slice* slice, Py_ssize_t i) {
+  return slice->repeated && PyUnicode_Check(slice->values[i]);
 }
 
-/* --- fields: with as few branches as possible ------------------------------ */
+/* --- encoding -------------------------------------------------------------- */
 
 /* Writes a timestamp as a difference.  One below 0.27 s takes four bytes. */
-static ALWAYS_INLINE uint8_t* put_time(struct st_sequence* s, uint8_t* p,
-                                       uint64_t time) {
+static uint8_t* put_time(struct st_sequence* s, uint8_t* p, uint64_t time) {
   uint64_t difference = time - s->last_timestamp;
   s->last_timestamp = time;
   *p++ = ST_FIELD_TRACE_PACKET_TIMESTAMP << 3;
@@ -43,57 +39,34 @@ static ALWAYS_INLINE uint8_t* put_time(struct st_sequence* s, uint8_t* p,
   return p + ST_SIZE_FIELD;
 }
 
-/* Copies a block; in one piece, if it is as short as usual. */
-static ALWAYS_INLINE uint8_t* put_block(uint8_t* p,
-                                        const struct template_entry* e) {
-  if (UNLIKELY(e->size > SHORT_BLOCK))
-    return st_put_text(p, (const char*)e->block, e->size);
-  memcpy(p, e->block, SHORT_BLOCK);
-  return p + e->size;
-}
-
-/* --- values ---------------------------------------------------------------- */
-
-/* Writes an argument whose value is a bool or the id of a text. */
-static ALWAYS_INLINE uint8_t* put_small_value(uint8_t* p, const uint8_t* limit,
-                                              uint32_t name_iid, uint32_t field,
-                                              uint32_t value) {
-  if (UNLIKELY(limit - p < MAX_SMALL_VALUE))
+/* Writes an argument whose value is a text with an id. */
+static uint8_t* put_text_iid(uint8_t* p, const uint8_t* limit,
+                             uint32_t name_iid, uint32_t text) {
+  if (UNLIKELY(!text || limit - p < MAX_SMALL_VALUE))
     return NULL;
   *p++ = ST_FIELD_TRACK_EVENT_DEBUG_ANNOTATIONS << 3 | ST_WIRE_DELIMITED;
   uint8_t* size = p++;
   p = st_debug_annotation_put_name_iid(p, name_iid);
-  p = st_put_u64_field(p, field, value);
+  p = st_put_u64_field(p, ST_FIELD_DEBUG_ANNOTATION_STRING_VALUE_IID, text);
   *size = (uint8_t)(p - size - 1);
   return p;
 }
 
 /* Writes a value of a slice, which is not None. */
-static ALWAYS_INLINE uint8_t* put_value(uint8_t* p, const uint8_t* limit,
-                                        const struct thread_sequence* t,
-                                        uint32_t name_iid,
-                                        const struct st_past_slice* slice,
-                                        Py_ssize_t i) {
+static uint8_t* put_value(uint8_t* p, const uint8_t* limit,
+                          const struct thread_sequence* t, uint32_t name_iid,
+                          const struct st_past_slice* slice, Py_ssize_t i) {
   PyObject* value = slice->values[i];
-  if (is_repeated(slice, i)) {
-    uint32_t text = st_identity_find(&t->texts, t->core.epoch, value);
-    if (UNLIKELY(!text))
-      return NULL;
-    return put_small_value(p, limit, name_iid,
-                           ST_FIELD_DEBUG_ANNOTATION_STRING_VALUE_IID, text);
-  }
-  if (PyBool_Check(value))
-    return put_small_value(p, limit, name_iid,
-                           ST_FIELD_DEBUG_ANNOTATION_BOOL_VALUE,
-                           value == Py_True);
-  return put_plain_argument(p, limit, name_iid, value);
+  if (!is_repeated_text(slice, i))
+    return put_plain_argument(p, limit, name_iid, value);
+  uint32_t text = st_identity_find(&t->texts, t->core.epoch, value);
+  return put_text_iid(p, limit, name_iid, text);
 }
 
 /* Returns NULL if a value is not plain, or if it or its name has no id. */
-static ALWAYS_INLINE uint8_t* put_values(uint8_t* p,
-                                         const struct thread_sequence* t,
-                                         const struct template_entry* e,
-                                         const struct st_past_slice* slice) {
+static uint8_t* put_values(uint8_t* p, const struct thread_sequence* t,
+                           const struct template_entry* e,
+                           const struct st_past_slice* slice) {
   const uint8_t* limit = p + MAX_VALUES;
   for (Py_ssize_t i = 0; i < slice->count; i++) {
     if (slice->values[i] == Py_None)
@@ -105,13 +78,10 @@ static ALWAYS_INLINE uint8_t* put_values(uint8_t* p,
   return p;
 }
 
-/* --- the short path -------------------------------------------------------- */
-
 /* Writes the BEGIN of a slice, for which there is room.  Returns false, with
  * nothing written, if a value can't be written here. */
-static ALWAYS_INLINE bool put_begin(struct thread_sequence* t,
-                                    const struct template_entry* e,
-                                    const struct st_past_slice* slice) {
+static bool put_begin(struct thread_sequence* t, const struct template_entry* e,
+                      const struct st_past_slice* slice) {
   struct st_sequence* s = &t->core;
   uint64_t last = s->last_timestamp;
   uint8_t* p = put_time(s, s->writer.cur + 2, slice->begin);
@@ -124,37 +94,73 @@ static ALWAYS_INLINE bool put_begin(struct thread_sequence* t,
     s->last_timestamp = last;
     return false;
   }
-  st_finish_wide(s, size, put_block(p, e));
+  st_finish_wide(s, size, st_put_text(p, (const char*)e->block, e->size));
   return true;
 }
 
 /* Writes the END of a slice, for which there is room. */
-static ALWAYS_INLINE void put_end(struct st_sequence* s, uint64_t end) {
+static void put_end(struct st_sequence* s, uint64_t end) {
   uint8_t* start = put_time(s, s->writer.cur + 1, end);
   memcpy(start, st_end_block.bytes, ST_BLOCK_BYTES);
   st_trace_writer_commit(&s->writer, start + st_end_block.size);
   s->events_written++;
 }
 
-/* Writes a slice on the thread's own track.  Returns false, with nothing written,
- * if that needs more than the short path. */
-static ALWAYS_INLINE bool write_own(const EventTemplateObject* template,
-                                    const struct st_past_slice* slice,
-                                    uint32_t mask) {
-  struct thread_sequence* t = only_sequence(st_thread, mask);
-  if (UNLIKELY(st_events_underway || !t || t->filter_annotations ||
-               !t->templates))
-    return false;
-  struct st_sequence* s = &t->core;
+/* Returns the block of the template; NULL if the sequence has none now. */
+static const struct template_entry* block_of(
+    const struct thread_sequence* t, const EventTemplateObject* template) {
+  if (t->filter_annotations || !t->templates)
+    return NULL;
   const struct template_entry* e = template_cache_entry(t->templates, template);
-  if (UNLIKELY(e->number != template->number || e->epoch != s->epoch ||
-               !st_sequence_is_current(s) || slice->begin < s->last_timestamp))
+  return e->number == template->number && e->epoch == t->core.epoch ? e : NULL;
+}
+
+/* --- the thread's own track ------------------------------------------------ */
+
+/* Returns the sequence to which a slice on the thread's own track can be written
+ * now, without new state; NULL if there is none. */
+static ALWAYS_INLINE struct thread_sequence* ready_sequence(
+    const struct st_past_slice* slice, uint32_t mask) {
+  struct thread_sequence* t = only_sequence(st_own.state, mask);
+  bool is_ready = t && !st_own.events_underway &&
+                  st_sequence_is_current(&t->core) &&
+                  slice->begin >= t->core.last_timestamp;
+  return LIKELY(is_ready) ? t : NULL;
+}
+
+/* Writes a slice whose packets are kept.  Returns whether there were any. */
+static ALWAYS_INLINE bool write_kept(const EventTemplateObject* template,
+                                     const struct st_past_slice* slice,
+                                     uint32_t mask) {
+  struct thread_sequence* t = ready_sequence(slice, mask);
+  if (UNLIKELY(!t || !t->past ||
+               !st_trace_writer_has_room(&t->core.writer, PAST_MEMO_ROOM, 2)))
     return false;
+  const struct past_memo* memo = past_memo_find(t, template, slice);
+  if (UNLIKELY(!memo))
+    return false;
+  past_memo_write(&t->core, memo, slice);
+  return true;
+}
+
+/* Encodes a slice.  Returns false, with nothing written, if it needs new state or
+ * has values of unusual types. */
+RARE static bool write_plain(const EventTemplateObject* template,
+                             const struct st_past_slice* slice, uint32_t mask) {
+  struct thread_sequence* t = ready_sequence(slice, mask);
+  const struct template_entry* e = t ? block_of(t, template) : NULL;
+  if (!e)
+    return false;
+  struct st_trace_writer* w = &t->core.writer;
   size_t room = MAX_HEAD + MAX_VALUES + e->size + ST_SMALL_EVENT;
-  if (UNLIKELY(!st_trace_writer_has_room(&s->writer, room, 2) ||
-               !put_begin(t, e, slice)))
+  const uint8_t* begin = w->cur;
+  bool keep = slice->repeated && past_memo_fits(&t->core, slice);
+  if (!st_trace_writer_has_room(w, room, 2) || !put_begin(t, e, slice))
     return false;
-  put_end(s, slice->end);
+  const uint8_t* end = w->cur;
+  put_end(&t->core, slice->end);
+  if (keep)
+    past_memo_keep(t, template, slice, begin, end);
   return true;
 }
 
@@ -190,17 +196,17 @@ static bool declare_text(struct thread_state* thread, struct thread_sequence* t,
 /* Gives ids to those values that need one.  Returns whether there were any, and
  * all have got theirs. */
 static bool declare_texts(const struct st_past_slice* slice, uint32_t mask) {
-  struct thread_sequence* t = only_sequence(st_thread, mask);
-  if (st_events_underway || !t || !st_sequence_is_current(&t->core))
+  struct thread_sequence* t = only_sequence(st_own.state, mask);
+  if (st_own.events_underway || !t || !st_sequence_is_current(&t->core))
     return false;
   bool has_any = false;
   for (Py_ssize_t i = 0; i < slice->count; i++) {
     PyObject* value = slice->values[i];
-    if (!is_repeated(slice, i) || value == Py_None ||
+    if (!is_repeated_text(slice, i) ||
         st_identity_find(&t->texts, t->core.epoch, value))
       continue;
     has_any = true;
-    if (!declare_text(st_thread, t, value))
+    if (!declare_text(st_own.state, t, value))
       return false;
   }
   return has_any;
@@ -208,18 +214,32 @@ static bool declare_texts(const struct st_past_slice* slice, uint32_t mask) {
 
 /* --- all ways --------------------------------------------------------------- */
 
-RARE static void emit_past(EventTemplateObject* template, PyObject* track,
-                           const struct st_past_slice* slice, uint32_t mask) {
-  if (!track && declare_texts(slice, mask) && write_own(template, slice, mask))
-    return;
+/* Writes a slice by st_emit, which may run Python code.  That may drop the
+ * caller's references. */
+static void emit_unusual(EventTemplateObject* template, PyObject* track,
+                         const struct st_past_slice* slice, uint32_t mask) {
   struct event_request r = {.type = ST_SLICE_BEGIN,
                             .on_thread_track = !track,
                             .track = (TrackObject*)track,
                             .has_timestamp = true,
                             .is_past = true,
                             .timestamp = slice->begin};
+  for (int i = 0; i < ST_PAST_VALUES; i++)
+    Py_XINCREF(slice->values[i]);
   template_request(&r, template, slice->values, slice->count);
   emit_template_slice(&r, mask, slice->end);
+  for (int i = 0; i < ST_PAST_VALUES; i++)
+    Py_XDECREF(slice->values[i]);
+}
+
+RARE static void emit_past(EventTemplateObject* template, PyObject* track,
+                           const struct st_past_slice* slice, uint32_t mask) {
+  bool is_written =
+      !track &&
+      (write_plain(template, slice, mask) ||
+       (declare_texts(slice, mask) && write_plain(template, slice, mask)));
+  if (!is_written)
+    emit_unusual(template, track, slice, mask);
 }
 
 ST_HOT void emit_past_slice(PyObject* template, PyObject* track,
@@ -228,6 +248,6 @@ ST_HOT void emit_past_slice(PyObject* template, PyObject* track,
   uint32_t mask = category_mask(t->category);
   if (UNLIKELY(!mask))
     return;
-  if (UNLIKELY(track || !write_own(t, slice, mask)))
+  if (UNLIKELY(track || !write_kept(t, slice, mask)))
     emit_past(t, track, slice, mask);
 }

@@ -1,8 +1,7 @@
 /* Writes slices of a template that have ended: waits.
  *
- * On the thread's own track a slice takes a short path: after a wait the
- * processor's caches have little of this code and its data, so each line of
- * them counts.
+ * A slice on the thread's own track is copied, if the last one with these values
+ * was kept (past_memo.h); or it is encoded here.
  *
  *   packet   interned_data { text }       if a repeated text has no id yet
  *   packet   time | flags | track_event { BEGIN | values | block }

@@ -185,7 +185,7 @@ static const struct slice_entry* pop_entry(SliceObject* s) {
  * these steps as well. */
 static inline void remember_traced(PyObject* code, uint32_t written) {
   int flags = ((PyCodeObject*)code)->co_flags;
-  struct thread_state* t = st_thread;
+  struct thread_state* t = st_own.state;
   if (!t || (flags & (CO_COROUTINE | CO_ASYNC_GENERATOR)))
     return;
   t->traced_code = code;
@@ -193,7 +193,7 @@ static inline void remember_traced(PyObject* code, uint32_t written) {
 }
 
 static inline void forget_traced(const PyObject* code) {
-  struct thread_state* t = st_thread;
+  struct thread_state* t = st_own.state;
   if (t && t->traced_code == code)
     t->traced_code = NULL;
 }
@@ -223,7 +223,7 @@ RARE static uint32_t write_begin(SliceObject* s, uint32_t mask) {
 /* Returns the uuid of the track of the BEGIN.  The END has to name this track,
  * because another thread or task may write the END. */
 static uint64_t effective_track(TrackObject* track) {
-  const struct thread_state* t = st_thread;
+  const struct thread_state* t = st_own.state;
   if (track)
     return track_resolve(track)->uuid;
   if (!t)

@@ -150,8 +150,8 @@ static void on_thread_end(PyObject* capsule) {
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
   struct guard* g = PyCapsule_GetPointer(capsule, kGuard);
-  if (st_thread && st_thread == g->state)
-    keep(st_thread, g->thread);
+  if (st_own.state && st_own.state == g->state)
+    keep(st_own.state, g->thread);
   Py_DECREF(g->thread);
   PyMem_RawFree(g);
   PyErr_Restore(type, value, traceback);

@@ -1,6 +1,7 @@
 #include "bind/track_event/thread_sequence.h"
 
 #include "bind/track_event/call_cache.h"
+#include "bind/track_event/past_memo.h"
 #include "bind/track_event/template_cache.h"
 #include "core/session_slots.h"
 #include "core/track_event.h"
@@ -53,6 +54,7 @@ static void sequence_free(struct thread_sequence* s) {
   identity_cache_free(&s->locations);
   call_cache_free(s->calls);
   template_cache_free(s->templates);
+  past_memos_free(s->past);
   for (int i = 0; i < KEYWORD_ENTRIES; i++)
     Py_XDECREF(s->keywords[i].names);
   for (int i = 0; i < COUNTER_ENTRIES; i++)

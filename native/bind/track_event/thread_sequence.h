@@ -23,6 +23,7 @@ enum {
 };
 
 struct call_cache;
+struct past_memos;
 struct template_cache;
 
 /* The keywords of a call site: argument names with their ids, and the options
@@ -53,6 +54,8 @@ struct counter_entry {
 };
 
 struct thread_sequence {
+  /* The memos of slices of templates; NULL until they are needed. */
+  struct past_memos* past;
   /* The template cache of the thread; NULL until it is needed. */
   struct template_cache* templates;
   /* The generation of the slot's session when the sequence was made. */

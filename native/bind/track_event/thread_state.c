@@ -9,10 +9,7 @@
 #include "bind/track_event/process_track.h"
 #include "core/session_slots.h"
 
-_Thread_local struct thread_state* st_thread;
-
-/* Whether thread_state_get() is making a state for this thread. */
-static _Thread_local bool making;
+_Thread_local struct st_own st_own;
 
 /* The Python hook that describes a thread: (last name) -> (uuid, descriptor,
  * name), or None if the name is unchanged. */
@@ -55,8 +52,8 @@ struct thread_sequence* thread_state_sequence(struct thread_state* t,
 /* Closes the sequences of the ending thread.  Runs on that thread, perhaps
  * without the GIL. */
 static void on_thread_exit(void) {
-  struct thread_state* t = st_thread;
-  st_thread = NULL;
+  struct thread_state* t = st_own.state;
+  st_own.state = NULL;
   pthread_mutex_lock(&t->lock);
   for (int slot = 0; slot < MAX_INSTANCES; slot++) {
     if (t->sequences[slot])
@@ -163,8 +160,8 @@ static bool describe_by_hook(struct thread_state* t) {
 }
 
 static void forget_python_state(PyObject* Py_UNUSED(capsule)) {
-  if (st_thread)
-    st_thread->python = NULL;
+  if (st_own.state)
+    st_own.state->python = NULL;
 }
 
 /* Keeps the PyThreadState of the calling thread.  An exception that is set stays
@@ -201,16 +198,16 @@ static struct thread_state* make_thread_state(void) {
 }
 
 struct thread_state* thread_state_get(void) {
-  if (st_thread || making)
-    return st_thread;
+  if (st_own.state || st_own.is_making_state)
+    return st_own.state;
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
-  making = true;
+  st_own.is_making_state = true;
   thread_states_reap();
   struct thread_state* t = make_thread_state();
-  making = false;
+  st_own.is_making_state = false;
   PyErr_Restore(type, value, traceback);
-  return st_thread = t;
+  return st_own.state = t;
 }
 
 /* Returns whether the hook would find the thread's name unchanged.  Runs no
@@ -271,8 +268,8 @@ void thread_state_refresh_name(struct thread_state* t, uint32_t mask) {
  * In the child only the forking thread exists, so only its writers could still
  * write. */
 static void on_native_fork(void) {
-  if (st_thread)
-    disable_writers(st_thread);
+  if (st_own.state)
+    disable_writers(st_own.state);
 }
 
 void thread_states_install_fork_handler(void) {
@@ -287,10 +284,10 @@ void thread_states_after_fork(void) {
   /* The calling thread gets a new state, too.  The old states are freed when
    * the next state is made.  To free them here would copy pages, even in a
    * child that records nothing. */
-  if (st_thread)
-    st_thread->record.lost = true;
+  if (st_own.state)
+    st_own.state->record.lost = true;
   pthread_setspecific(states.key, NULL);
-  st_thread = NULL;
+  st_own.state = NULL;
 }
 
 void thread_state_release_discarded(struct thread_state* t) {

@@ -22,6 +22,7 @@
 #include "bind/common/python.h"
 #include "bind/track_event/thread_sequence.h"
 #include "bind/track_event/track.h"
+#include "core/hot.h"
 #include "core/session_slots.h"
 #include "core/thread_list.h"
 
@@ -79,7 +80,16 @@ struct thread_state {
   pthread_mutex_t lock;
 };
 
-extern _Thread_local struct thread_state* st_thread;
+/* What a thread has of its own.  It is one variable: each one takes a line of the
+ * processor's caches, and one of the linker's table of variables. */
+extern ST_OWN _Thread_local struct st_own {
+  struct thread_state* state; /* NULL before the first event. */
+  /* The number of nested events that the thread is recording.  If it is above 0,
+   * the conversion of an argument has called the Python code that is running. */
+  unsigned events_underway;
+  /* Whether thread_state_get() is making the state. */
+  bool is_making_state;
+} st_own;
 
 /* Returns the PyThreadState of the calling thread, whose state is `t`.
  *

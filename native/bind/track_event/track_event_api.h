@@ -39,15 +39,17 @@ struct st_past_event {
   uint64_t thread_time_us;
 };
 
-/* A slice that has ended, with the values of a template.  A value may be
- * Py_None. */
+enum { ST_PAST_VALUES = 3 };
+
+/* A slice that has ended, with the first `count` values of a template; the others
+ * are NULL.  A value may be Py_None. */
 struct st_past_slice {
   uint64_t begin, end;
-  PyObject* const* values;
+  PyObject* values[ST_PAST_VALUES];
   Py_ssize_t count;
-  /* A bit for each value that is None or a str which comes again and again: the
-   * str is written once in each chunk, and then by an id. */
-  unsigned repeated;
+  /* Whether the same objects come again and again.  A str among them is written
+   * once in each chunk, and then by an id. */
+  bool repeated;
 };
 
 struct st_track_event_api {

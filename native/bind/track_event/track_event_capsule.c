@@ -42,21 +42,22 @@ static uint32_t begin_new_code(CategoryObject* category, PyObject* code,
                             .name = code_name(code),
                             .thread_time_us = thread_time_us};
   uint32_t written = begin(&r, mask, timestamp);
-  struct thread_sequence* s = written ? only_sequence(st_thread, mask) : NULL;
+  struct thread_sequence* s =
+      written ? only_sequence(st_own.state, mask) : NULL;
   if (s)
     call_cache_put(s, category, code);
   return written;
 }
 
 static bool is_traced(const PyObject* code) {
-  return st_thread && st_thread->traced_code == code;
+  return st_own.state && st_own.state->traced_code == code;
 }
 
 static uint32_t api_take_traced(PyObject* code) {
   if (LIKELY(!is_traced(code)))
     return 0;
-  st_thread->traced_code = NULL;
-  return st_thread->traced_mask;
+  st_own.state->traced_code = NULL;
+  return st_own.state->traced_mask;
 }
 
 static inline uint32_t begin_code(CategoryObject* c, PyObject* code,
@@ -64,7 +65,7 @@ static inline uint32_t begin_code(CategoryObject* c, PyObject* code,
                                   uint64_t thread_time_us) {
   if (!mask)
     return 0;
-  struct thread_sequence* s = only_sequence(st_thread, mask);
+  struct thread_sequence* s = only_sequence(st_own.state, mask);
   uint64_t time = timestamp ? timestamp : st_fast_now();
   if (LIKELY(s && time >= s->core.last_timestamp)) {
     struct st_call_slot* slot = call_cache_find(s->calls, c, code);
@@ -96,7 +97,8 @@ static uint32_t api_begin_name(PyObject* category, PyObject* name,
   uint32_t mask = category_mask(c);
   if (!mask || UNLIKELY(st_untraced_depth))
     return 0;
-  struct thread_sequence* s = timestamp ? NULL : only_sequence(st_thread, mask);
+  struct thread_sequence* s =
+      timestamp ? NULL : only_sequence(st_own.state, mask);
   if (s) {
     uint32_t iid = st_identity_find(&s->names, s->core.epoch, name);
     uint32_t category_iid = known_category(s, c);
@@ -122,7 +124,7 @@ static void end_in_all(uint32_t mask, uint32_t start_counter,
 }
 
 static void api_end(uint32_t mask, uint32_t start_counter, uint64_t timestamp) {
-  struct thread_sequence* s = mask ? only_sequence(st_thread, mask) : NULL;
+  struct thread_sequence* s = mask ? only_sequence(st_own.state, mask) : NULL;
   uint64_t time = timestamp ? timestamp : st_fast_now();
   if (UNLIKELY(!s || !st_slot_runs_since(s->slot, start_counter) ||
                !st_sequence_write_block(&s->core, time, &st_end_block, 0)))
@@ -171,8 +173,9 @@ static uint32_t api_begin_past(PyObject* category, PyObject* subject,
 
 static void api_end_past(uint32_t mask, uint32_t start_counter,
                          const struct st_past_event* e) {
-  struct thread_sequence* s =
-      mask && !e->track && !e->arguments ? only_sequence(st_thread, mask) : 0;
+  struct thread_sequence* s = mask && !e->track && !e->arguments
+                                  ? only_sequence(st_own.state, mask)
+                                  : 0;
   if (LIKELY(s && st_slot_runs_since(s->slot, start_counter) &&
              st_sequence_write_block(&s->core, e->timestamp, &st_end_block,
                                      e->thread_time_us)))
