@@ -35,7 +35,7 @@ struct entry {
 static struct {
   /* The templates of the two slices, with the values made_at, held_by_tid and
    * timed_out.  NULL while nothing is recorded. */
-  _Alignas(64) PyObject* for_lock;
+  _Alignas(128) PyObject* for_lock;
   PyObject* for_notification;
   PyInterpreterState* interpreter;
   size_t flag; /* Of a LOCK, as st_lock_flag_find() returns it. */
@@ -118,7 +118,8 @@ static INLINE void write_wait(const struct wait* w) {
 }
 
 /* Writes a long wait.  Waits of our own code are left out. */
-ST_HOT __attribute__((noinline)) static void note_long(const struct wait* w) {
+ST_HOT_IN_ORDER(2)
+__attribute__((noinline)) static void note_long(const struct wait* w) {
   if (ST_UNLIKELY(st_hidden_uses_lock(w->thread)))
     return;
   st_hook_thread.writes_wait = true;
@@ -259,35 +260,35 @@ static INLINE PyObject* acquire(enum kind kind, const struct st_lock_call* c) {
   return result;
 }
 
-#define ST_ACQUIRE(name, kind)                                                 \
-  ST_HOT static PyObject* name##_with_keywords(PyObject* self, PyObject* args, \
-                                               PyObject* kwargs) {             \
-    const struct st_lock_call c = {.lock = self,                               \
-                                   .flags = ST_WITH_KEYWORDS,                  \
-                                   .function = waits.with_keywords[kind],      \
-                                   .tuple = args,                              \
-                                   .names = kwargs};                           \
-    return acquire(kind, &c);                                                  \
-  }                                                                            \
-  ST_HOT static PyObject* name##_fast(PyObject* self, PyObject* const* args,   \
-                                      Py_ssize_t count, PyObject* names) {     \
-    const struct st_lock_call c = {.lock = self,                               \
-                                   .flags = METH_FASTCALL,                     \
-                                   .function = waits.fast[kind],               \
-                                   .array = args,                              \
-                                   .count = count,                             \
-                                   .names = names};                            \
-    return acquire(kind, &c);                                                  \
-  }                                                                            \
-  ST_HOT static PyObject* name##_without(PyObject* self, PyObject* unused) {   \
-    (void)unused;                                                              \
-    const struct st_lock_call c = {                                            \
-        .lock = self, .flags = METH_NOARGS, .function = waits.without[kind]};  \
-    return acquire(kind, &c);                                                  \
+#define ST_ACQUIRE(name, kind, with_keywords_in)                              \
+  with_keywords_in static PyObject* name##_with_keywords(                     \
+      PyObject* self, PyObject* args, PyObject* kwargs) {                     \
+    const struct st_lock_call c = {.lock = self,                              \
+                                   .flags = ST_WITH_KEYWORDS,                 \
+                                   .function = waits.with_keywords[kind],     \
+                                   .tuple = args,                             \
+                                   .names = kwargs};                          \
+    return acquire(kind, &c);                                                 \
+  }                                                                           \
+  ST_HOT static PyObject* name##_fast(PyObject* self, PyObject* const* args,  \
+                                      Py_ssize_t count, PyObject* names) {    \
+    const struct st_lock_call c = {.lock = self,                              \
+                                   .flags = METH_FASTCALL,                    \
+                                   .function = waits.fast[kind],              \
+                                   .array = args,                             \
+                                   .count = count,                            \
+                                   .names = names};                           \
+    return acquire(kind, &c);                                                 \
+  }                                                                           \
+  ST_HOT static PyObject* name##_without(PyObject* self, PyObject* unused) {  \
+    (void)unused;                                                             \
+    const struct st_lock_call c = {                                           \
+        .lock = self, .flags = METH_NOARGS, .function = waits.without[kind]}; \
+    return acquire(kind, &c);                                                 \
   }
 
-ST_ACQUIRE(lock, LOCK)
-ST_ACQUIRE(rlock, RLOCK)
+ST_ACQUIRE(lock, LOCK, ST_HOT_IN_ORDER(1) ST_BEGINS_PAGE)
+ST_ACQUIRE(rlock, RLOCK, ST_HOT)
 
 /* --- Making -------------------------------------------------------------- */
 

@@ -160,8 +160,8 @@ PyObject* st_python_global(struct st_stack_frame frame, PyObject* name) {
   return value;
 }
 
-ST_HOT bool st_python_only_item(PyObject* dict, PyObject** key,
-                                PyObject** value) {
+ST_HOT_IN_ORDER(3)
+bool st_python_only_item(PyObject* dict, PyObject** key, PyObject** value) {
   const PyDictObject* d = (const PyDictObject*)dict;
   if (d->ma_used != 1 || d->ma_values || !DK_IS_UNICODE(d->ma_keys) ||
       d->ma_keys->dk_nentries != 1)
