@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -80,23 +80,46 @@ def wait_for_gil() -> int:
     """Want the GIL all the time while another thread holds it in a C function.
 
     A C function reads the clock while the GIL is released, just before this thread wants it again.
-    When the other thread has asked for the GIL, it is lost between two such calls.
+    When the other thread has asked for the GIL, it is lost between two such calls.  Not counted is
+    the time in which this thread could run, but other threads, as of the recorder, had its CPU.
     """
     read_clock, clock = ctypes.CDLL(None).clock_gettime, (ctypes.c_long * 2)()
+    hold_gil = ctypes.PyDLL(None).usleep
     held: list[int] = []
 
     def hold() -> None:
         time.sleep(0.001)
-        held.append(ctypes.PyDLL(None).usleep(int(WAIT_S * 1e6)))
+        held.append(hold_gil(int(WAIT_S * 1e6)))
 
-    _thread.start_new_thread(hold, ())
-    waited, taken = 0, time.monotonic_ns()
-    while not held:
-        read_clock(time.CLOCK_MONOTONIC, clock)
-        before, released = taken, clock[0] * 10**9 + clock[1]
-        taken = time.monotonic_ns()
-        waited += sum(ns for ns in (released - before, taken - released) if ns >= MIN_GIL_WAIT_NS)
+    with Delays() as delays:
+        _thread.start_new_thread(hold, ())
+        waited, delayed, taken = 0, delays.ns(), time.monotonic_ns()
+        while not held:
+            read_clock(time.CLOCK_MONOTONIC, clock)
+            before, released = taken, clock[0] * 10**9 + clock[1]
+            taken = time.monotonic_ns()
+            times = [ns for ns in (released - before, taken - released) if ns >= MIN_GIL_WAIT_NS]
+            last, delayed = delayed, delays.ns()
+            waited += max(sum(times) - (delayed - last), 0)
     return waited
+
+
+class Delays:
+    """How long the calling thread was ready to run and had no CPU, as the kernel tells."""
+
+    def __enter__(self) -> Self:
+        self._file = os.open("/proc/thread-self/schedstat", os.O_RDONLY)
+        self._buffer = ctypes.create_string_buffer(128)
+        # Unlike os.pread, this function keeps the GIL.
+        self._read = ctypes.PyDLL(None).pread
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._file)
+
+    def ns(self) -> int:
+        size = self._read(self._file, self._buffer, len(self._buffer), ctypes.c_long(0))
+        return int(self._buffer.raw[:size].split()[1])
 
 
 KINDS: dict[str, Callable[[], int]] = {

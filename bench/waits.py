@@ -6,7 +6,7 @@ sum KIND         `stretto record --waits --gil-waits`: how far the slices of wai
                  from the waits that the program has measured itself, in per cent; `peer` is the
                  limit.
                  KIND is lock (`with lock`), queue (`Queue.get`), sleep, read (a pipe), or gil
-                 (`--gil-waits`, while a C function holds the GIL)
+                 (`--gil-waits`, while a C function holds the GIL, and its hand-overs)
 sum KIND, system the same for the system calls of `--io-waits`, which needs root and tracefs
 sum KIND, Python the same for the functions of `python.io_waits`, which needs no right
 free lock        `with lock: pass` while waits are recorded, in ns; `peer` is without a recording
@@ -53,7 +53,7 @@ SLICES = {
     "queue": ["wait for notification", "wait for lock"],
     "sleep": ["time.sleep"],
     "read": ["posix.read"],
-    "gil": ["waiting for the GIL"],
+    "gil": ["waiting for the GIL", "handing over the GIL"],
 }
 SYSTEM_CALLS = {"sleep": ["clock_nanosleep"], "read": ["read"]}
 FUNCTIONS = {"sleep": ["time.sleep"], "read": ["read"]}

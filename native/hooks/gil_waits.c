@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "core/wait_ring.h"
 #include "hooks/gil_thread.h"
 #include "hooks/python_layout.h"
 #include "hooks/tracer.h"
@@ -16,35 +17,27 @@
 
 enum { MAX_TRACKS = 1024, HOLDERS = 64 };
 
-struct gil_wait {
-  uint64_t begin, end;
-  uint64_t holder; /* The thread state that had the GIL at the begin. */
-  uint64_t thread; /* The kernel's id of the thread that has waited. */
-};
+/* A thread waits until it can take the GIL, or until another one has taken it. */
+enum kind { TAKE, HAND_OVER, KINDS };
 
-/* Changed by the thread that has the mutex of the GIL's condition, except
- * `taken`, which is changed with the GIL. */
-static struct {
-  struct gil_wait waits[ST_GIL_WAITS];
-  _Atomic uint32_t added, taken;
-  _Atomic uint64_t short_waits, short_ns, lost;
-} ring;
+static struct st_wait_ring rings[KINDS];
 
 /* Changed with the GIL. */
 static struct {
-  PyObject* template, *make_track; /* NULL while nothing is recorded. */
-  PyObject* tracks;                /* A dict: kernel's id -> Track or None. */
+  PyObject* templates[KINDS];
+  PyObject* make_track; /* NULL while nothing is recorded. */
+  PyObject* tracks;     /* A dict: kernel's id -> Track or None. */
   struct {
     uint64_t state;
     PyObject* tid;
   } holders[HOLDERS];
-  struct st_import import;
+  struct st_import imports[KINDS];
 } gil;
 
 /* The number of the running recording; 0 if there is none. */
 static _Atomic uint32_t recording;
 static uint32_t last_recording;
-static const pthread_cond_t* condition;
+static const pthread_cond_t* conditions[KINDS];
 
 /* The wait of this thread, and the recording in which it began. */
 static _Thread_local struct {
@@ -60,29 +53,31 @@ static uint64_t own_id(void) {
   return own.thread;
 }
 
-static void add_wait(uint64_t begin, uint64_t end, uint64_t holder) {
-  if (end - begin < ST_MIN_GIL_WAIT_NS) {
-    ring.short_waits++;
-    ring.short_ns += end - begin;
+/* Ends a wait that began in the recording `number`. */
+static void add_wait(enum kind kind, uint32_t number, uint64_t begin,
+                     uint64_t holder) {
+  if (recording != number)
     return;
-  }
-  uint32_t added = ring.added;
-  if (added - ring.taken == ST_GIL_WAITS) {
-    ring.lost++;
-    return;
-  }
-  ring.waits[added % ST_GIL_WAITS] =
-      (struct gil_wait){begin, end, holder, own_id()};
-  ring.added = added + 1;
+  const struct st_ended_wait wait = {begin, st_hooks.api->now(), holder,
+                                     own_id()};
+  st_wait_ring_add(&rings[kind], &wait);
+}
+
+/* Returns the number of the recording if a call waits for this condition of the
+ * GIL and is recorded, else 0. */
+static uint32_t recorded(enum kind kind, const pthread_cond_t* waited) {
+  uint32_t number = recording;
+  bool is_other = waited != conditions[kind] || st_gil_thread_is_current();
+  return is_other ? 0 : number;
 }
 
 /* The caller waits in a loop, so a wait may take several calls.  It has ended
  * if no thread holds the GIL: the caller then takes it before it unlocks the
  * mutex. */
-static int observed_wait(pthread_cond_t* waited, pthread_mutex_t* mutex,
+static int observed_take(pthread_cond_t* waited, pthread_mutex_t* mutex,
                          const struct timespec* until) {
-  uint32_t number = recording;
-  if (waited != condition || !number || st_gil_thread_is_current())
+  uint32_t number = recorded(TAKE, waited);
+  if (!number)
     return pthread_cond_timedwait(waited, mutex, until);
   if (own.recording != number) {
     own.recording = number;
@@ -92,9 +87,19 @@ static int observed_wait(pthread_cond_t* waited, pthread_mutex_t* mutex,
   int result = pthread_cond_timedwait(waited, mutex, until);
   if (!st_python_gil_is_held()) {
     own.recording = 0;
-    if (recording == number)
-      add_wait(own.begin, st_hooks.api->now(), own.holder);
+    add_wait(TAKE, number, own.begin, own.holder);
   }
+  return result;
+}
+
+/* The thread has given up the GIL; it waits until another one has taken it. */
+static int observed_hand_over(pthread_cond_t* waited, pthread_mutex_t* mutex) {
+  uint32_t number = recorded(HAND_OVER, waited);
+  if (!number)
+    return pthread_cond_wait(waited, mutex);
+  uint64_t begin = st_hooks.api->now();
+  int result = pthread_cond_wait(waited, mutex);
+  add_wait(HAND_OVER, number, begin, st_python_gil_holder());
   return result;
 }
 
@@ -154,29 +159,33 @@ static void forget_holders(void) {
   }
 }
 
-static void write_wait(const struct gil_wait* w) {
+static void write_wait(enum kind kind, const struct st_ended_wait* w) {
   PyObject* track = track_of(w->thread);
   if (!track)
     return;
   const struct st_past_slice slice = {
       w->begin, w->end, {holder_of(w->holder)}, .count = 1};
-  st_hooks.api->past_slice(gil.template, track, &slice);
+  st_hooks.api->past_slice(gil.templates[kind], track, &slice);
 }
 
 /* Python code may run meanwhile, and other threads with it: so each wait is
  * taken before it is written. */
 static void write_waits(void) {
-  while (gil.template && ring.taken != ring.added) {
-    uint32_t taken = ring.taken;
-    struct gil_wait w = ring.waits[taken % ST_GIL_WAITS];
-    ring.taken = taken + 1;
-    write_wait(&w);
-  }
+  struct st_ended_wait w;
+  for (enum kind kind = 0; kind < KINDS; kind++)
+    while (gil.make_track && st_wait_ring_take(&rings[kind], &w))
+      write_wait(kind, &w);
   forget_holders();
 }
 
 static bool has_waits(void) {
-  return ring.taken != ring.added;
+  return st_wait_ring_has_any(&rings[TAKE]) ||
+         st_wait_ring_has_any(&rings[HAND_OVER]);
+}
+
+static void clear_rings(void) {
+  for (enum kind kind = 0; kind < KINDS; kind++)
+    st_wait_ring_clear(&rings[kind]);
 }
 
 static struct st_gil_thread writer = {.name = "stretto-gil",
@@ -186,11 +195,10 @@ static struct st_gil_thread writer = {.name = "stretto-gil",
 
 /* --- Fork ---------------------------------------------------------------- */
 
-/* The waits in the ring are those of the parent. */
+/* The waits in the rings are those of the parent. */
 static void forget(void) {
   st_gil_thread_forget(&writer);
-  ring.taken = ring.added;
-  ring.short_waits = ring.short_ns = ring.lost = 0;
+  clear_rings();
   own.thread = 0;
 }
 
@@ -200,7 +208,7 @@ static void initialize(void) {
 
 static void start_writer(void) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
-  if (!gil.template)
+  if (!gil.make_track)
     return;
   pthread_once(&once, initialize);
   st_gil_thread_start(&writer);
@@ -220,40 +228,63 @@ static PyObject* resume_waits(PyObject* Py_UNUSED(module),
 
 /* --- Start and stop ------------------------------------------------------ */
 
-static const char* find_import(struct st_import* import) {
+/* The functions of the C library that wait, and ours. */
+static const struct {
+  const char* name;
+  void *original, *observer;
+} kWaits[KINDS] = {
+    {"pthread_cond_timedwait", (void*)(uintptr_t)pthread_cond_timedwait,
+     (void*)(uintptr_t)observed_take},
+    {"pthread_cond_wait", (void*)(uintptr_t)pthread_cond_wait,
+     (void*)(uintptr_t)observed_hand_over}};
+
+static const char* find_import(enum kind kind, struct st_import* import) {
 #ifdef Py_GIL_DISABLED
-  (void)import;
+  (void)kind, (void)import;
   return "not in free-threaded builds";
 #else
   if (PyInterpreterState_Get() != PyInterpreterState_Main())
     return "only in the main interpreter";
   return st_import_find(import, (const void*)(uintptr_t)PyEval_RestoreThread,
-                        "pthread_cond_timedwait",
-                        (const void*)(uintptr_t)pthread_cond_timedwait);
+                        kWaits[kind].name, kWaits[kind].original);
 #endif
 }
 
 static PyObject* problem(PyObject* Py_UNUSED(module),
                          PyObject* Py_UNUSED(unused)) {
+  const char* text = NULL;
   struct st_import import;
-  const char* text = gil.template ? NULL : find_import(&import);
+  for (enum kind kind = 0; kind < KINDS && !gil.make_track && !text; kind++)
+    text = find_import(kind, &import);
   return text ? PyUnicode_FromString(text) : Py_NewRef(Py_None);
 }
 
-static void* observer(void) {
-  return (void*)(uintptr_t)observed_wait;
+static void restore(enum kind kind) {
+  st_import_restore(&gil.imports[kind], kWaits[kind].observer);
+}
+
+/* Observes both functions; returns why that fails, or NULL. */
+static const char* replace_both(void) {
+  for (enum kind kind = 0; kind < KINDS; kind++) {
+    const char* text = find_import(kind, &gil.imports[kind]);
+    if (!text && !st_import_replace(&gil.imports[kind], kWaits[kind].observer))
+      text = "the slot of the function can't be written";
+    if (text && kind == HAND_OVER)
+      restore(TAKE);
+    if (text)
+      return text;
+  }
+  return NULL;
 }
 
 /* Begins the recording; returns why that fails, or NULL. */
 static const char* begin_recording(void) {
-  const char* text = find_import(&gil.import);
+  conditions[TAKE] = st_python_gil_condition();
+  conditions[HAND_OVER] = st_python_gil_switch_condition();
+  clear_rings();
+  const char* text = replace_both();
   if (text)
     return text;
-  condition = st_python_gil_condition();
-  ring.taken = ring.added;
-  ring.short_waits = ring.short_ns = ring.lost = 0;
-  if (!st_import_replace(&gil.import, observer()))
-    return "the slot of the function can't be written";
   if (!++last_recording)
     ++last_recording;
   recording = last_recording;
@@ -261,30 +292,33 @@ static const char* begin_recording(void) {
 }
 
 static PyObject* start(PyObject* Py_UNUSED(module), PyObject* args) {
-  PyObject* template, *make_track;
-  if (!PyArg_ParseTuple(args, "OO", &template, &make_track))
+  PyObject *take, *hand_over, *make_track;
+  if (!PyArg_ParseTuple(args, "OOO", &take, &hand_over, &make_track))
     return NULL;
-  if (gil.template)
+  if (gil.make_track)
     Py_RETURN_NONE;
   if (!gil.tracks && !(gil.tracks = PyDict_New()))
     return NULL;
   const char* text = begin_recording();
   if (text)
     return PyUnicode_FromString(text);
+  gil.templates[TAKE] = Py_NewRef(take);
+  gil.templates[HAND_OVER] = Py_NewRef(hand_over);
   gil.make_track = Py_NewRef(make_track);
-  gil.template = Py_NewRef(template);
   start_writer();
   Py_RETURN_NONE;
 }
 
 static PyObject* stop(PyObject* Py_UNUSED(module),
                       PyObject* Py_UNUSED(unused)) {
-  if (!gil.template)
+  if (!gil.make_track)
     Py_RETURN_NONE;
   recording = 0;
-  st_import_restore(&gil.import, observer());
-  Py_CLEAR(gil.template);
+  restore(TAKE);
+  restore(HAND_OVER);
   Py_CLEAR(gil.make_track);
+  Py_CLEAR(gil.templates[TAKE]);
+  Py_CLEAR(gil.templates[HAND_OVER]);
   Py_CLEAR(gil.tracks);
   st_gil_thread_stop(&writer);
   Py_RETURN_NONE;
@@ -292,17 +326,22 @@ static PyObject* stop(PyObject* Py_UNUSED(module),
 
 static PyObject* write_all(PyObject* Py_UNUSED(module),
                            PyObject* Py_UNUSED(unused)) {
+  uint64_t short_waits = 0, short_ns = 0, lost = 0;
   write_waits();
-  return Py_BuildValue(
-      "(KKK)", (unsigned long long)atomic_exchange(&ring.short_waits, 0),
-      (unsigned long long)atomic_exchange(&ring.short_ns, 0),
-      (unsigned long long)atomic_exchange(&ring.lost, 0));
+  for (enum kind kind = 0; kind < KINDS; kind++) {
+    short_waits += atomic_exchange(&rings[kind].short_waits, 0);
+    short_ns += atomic_exchange(&rings[kind].short_ns, 0);
+    lost += atomic_exchange(&rings[kind].lost, 0);
+  }
+  return Py_BuildValue("(KKK)", (unsigned long long)short_waits,
+                       (unsigned long long)short_ns, (unsigned long long)lost);
 }
 
 static PyMethodDef kFunctions[] = {
     {"start_gil_waits", start, METH_VARARGS,
-     "start_gil_waits(template, make_track)\n--\n\nRecord waits for the GIL as "
-     "slices; return why that is impossible, or None."},
+     "start_gil_waits(take, hand_over, make_track)\n--\n\nRecord waits for the "
+     "GIL, and for its hand-overs, as slices of two templates; return why that "
+     "is impossible, or None."},
     {"stop_gil_waits", stop, METH_NOARGS, "Stop recording waits for the GIL."},
     {"write_gil_waits", write_all, METH_NOARGS,
      "Write the waits that have ended; return how many were too short for a "

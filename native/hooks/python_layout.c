@@ -92,6 +92,10 @@ const pthread_cond_t* st_python_gil_condition(void) {
   return &gil()->cond;
 }
 
+const pthread_cond_t* st_python_gil_switch_condition(void) {
+  return &gil()->switch_cond;
+}
+
 /* Both fields are atomic in some versions, in structs of their own. */
 bool st_python_gil_is_held(void) {
   return __atomic_load_n((const int*)&gil()->locked, __ATOMIC_RELAXED) > 0;

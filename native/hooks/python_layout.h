@@ -36,6 +36,9 @@ uint64_t st_python_threads(void);
 struct st_address_range st_python_gil(void);
 /* Returns the condition by which threads wait for that GIL. */
 const pthread_cond_t* st_python_gil_condition(void);
+/* Returns the condition by which a thread that gives up that GIL waits until
+ * another one has taken it. */
+const pthread_cond_t* st_python_gil_switch_condition(void);
 /* Whether a thread holds that GIL.  The caller holds the mutex of the condition:
  * as long as it does, nothing changes. */
 bool st_python_gil_is_held(void);

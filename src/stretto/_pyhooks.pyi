@@ -196,11 +196,14 @@ def take_short_lock_waits() -> tuple[int, int]:
         Their number, and their total time in nanoseconds.
     """
 
-def start_gil_waits(template: EventTemplate, make_track: Callable[[Track], Track], /) -> str | None:
-    """Record waits for the GIL as slices.
+def start_gil_waits(
+    take: EventTemplate, hand_over: EventTemplate, make_track: Callable[[Track], Track], /
+) -> str | None:
+    """Record waits for the GIL, and for its hand-overs, as slices.
 
     Args:
-        template: The template of the slices, with the value held_by_tid.
+        take: The template of waits for the GIL, with the value held_by_tid.
+        hand_over: That of waits until another thread has taken the GIL, with taken_by_tid.
         make_track: Returns the track of a thread's waits, below the thread's track.
 
     Returns:

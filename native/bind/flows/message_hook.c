@@ -28,10 +28,10 @@
 #include "bind/flows/flow_ids.h"
 #include "bind/track_event/category.h"
 #include "bind/track_event/emit.h"
-#include "bind/track_event/thread_state.h"
 #include "bind/track_event/emit_template.h"
 #include "bind/track_event/event_template.h"
 #include "bind/track_event/slice.h"
+#include "bind/track_event/thread_state.h"
 
 typedef struct {
   PyObject_HEAD

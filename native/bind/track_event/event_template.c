@@ -4,11 +4,11 @@
 #include "bind/track_event/annotations.h"
 #include "bind/track_event/argument_errors.h"
 #include "bind/track_event/emit.h"
-#include "bind/track_event/thread_state.h"
 #include "bind/track_event/emit_template.h"
 #include "bind/track_event/event_options.h"
 #include "bind/track_event/misuse.h"
 #include "bind/track_event/slice.h"
+#include "bind/track_event/thread_state.h"
 
 PyTypeObject* st_event_template_type;
 /* The str "within", the name of a keyword argument. */

@@ -2,6 +2,10 @@
 
     worker 4712
       GIL        ▁▁▁[waiting for the GIL]▁▁▁[waiting for the GIL]   held_by_tid = 4711
+    other 4711
+      GIL        ▁▁▁▁▁▁▁▁[handing over the GIL]▁▁▁                  taken_by_tid = 4712
+
+A thread that gives up the GIL because another one has asked for it waits until that one has it.
 
 Native code observes the one place where CPython waits for its GIL: a thread that finds it free is
 not observed at all. Waits below 20 us are only counted, in the instant `short waits for the GIL` at
@@ -24,6 +28,7 @@ from stretto.client.track_event import slots
 
 category = stretto.Category("python.gil_waits", "waits for the GIL", ["slow"])
 template = category.template("waiting for the GIL", "held_by_tid")
+hand_over = category.template("handing over the GIL", "taken_by_tid")
 _reasons: list[str] = []
 """Why the last session has no waits."""
 _installed = False
@@ -37,7 +42,7 @@ def _on_change(enabled: bool) -> None:
     if not enabled:
         stop_gil_waits()
         return
-    reason = start_gil_waits(template, _make_track)
+    reason = start_gil_waits(template, hand_over, _make_track)
     _reasons[:] = [] if reason is None else [reason]
 
 

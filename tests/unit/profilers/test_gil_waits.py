@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import os
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -103,6 +105,46 @@ def test_slice_is_the_time_of_the_wait_and_names_the_holder(tmp_path: Path) -> N
     least, holder = min(deviations)
     assert least < 0.02
     assert holder == threading.get_native_id()
+
+
+def hog_of(cpu: int) -> subprocess.Popen[bytes]:
+    """Return a process that uses a CPU without a pause."""
+    code = f"import os; os.sched_setaffinity(0, [{cpu}])\nwhile True: pass"
+    return subprocess.Popen([sys.executable, "-c", code])
+
+
+def hand_over_to_a_thread_without_cpu(cpu: int) -> tuple[int, int]:
+    """Give up the GIL to a thread that rarely has a CPU; return the ids of both threads."""
+    taker: list[int] = []
+
+    def take() -> None:
+        os.sched_setaffinity(0, [cpu])
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 19)
+        for _ in range(20):
+            time.sleep(0.001)  # sleep: this thread then wants the GIL
+        taker.append(threading.get_native_id())
+
+    threading.Thread(target=take).start()
+    while not taker:
+        pass
+    return threading.get_native_id(), taker[0]
+
+
+def test_thread_that_gives_up_the_gil_waits_until_the_other_one_has_it() -> None:
+    cpu = min(os.sched_getaffinity(0))
+    with hog_of(cpu) as hog:
+        try:
+            with recorded("python.gil_waits") as result:
+                giver, taker = hand_over_to_a_thread_without_cpu(cpu)
+        finally:
+            hog.kill()
+    sql = """
+        select dur, extract_arg(slice.arg_set_id, 'debug.taken_by_tid') as taker, thread.tid
+        from slice join thread_track on slice.track_id = thread_track.id join thread using (utid)
+        where slice.name = 'handing over the GIL' and dur >= 20000"""
+    with TraceProcessor(result.trace, engine="sqlite") as processor:
+        rows = list(processor.query(sql))
+    assert any(row.tid == giver and row.taker == taker for row in rows)
 
 
 def test_waits_of_other_conditions_are_no_waits_for_the_gil(tmp_path: Path) -> None:
