@@ -15,19 +15,19 @@ static void set_values(struct past_memo* m, PyObject* const* values) {
     Py_XSETREF(m->values[i], Py_XNewRef(values[i]));
 }
 
-void past_memo_keep(struct thread_sequence* t,
+void past_memo_keep(struct past_memos** memos, const struct st_sequence* s,
                     const EventTemplateObject* template,
                     const struct st_past_slice* slice, const uint8_t* begin,
                     const uint8_t* end) {
-  const uint8_t* limit = t->core.writer.cur;
-  if (!t->past && !(t->past = new_memos()))
+  const uint8_t* limit = s->writer.cur;
+  if (!*memos && !(*memos = new_memos()))
     return;
   if (limit - begin > PAST_MEMO_BYTES)
     return;
-  struct past_memo* m = past_memo_slot(t->past, template->number, slice);
+  struct past_memo* m = past_memo_slot(*memos, template->number, slice);
   set_values(m, slice->values);
   m->number = template->number;
-  m->epoch = t->core.epoch;
+  m->epoch = s->epoch;
   m->size = (uint8_t)(limit - begin);
   m->end_time = (uint8_t)(end - begin + 2);
   memcpy(m->bytes, begin, m->size);

@@ -25,8 +25,8 @@
 #pragma once
 
 #include "bind/track_event/event_template_object.h"
-#include "bind/track_event/thread_sequence.h"
 #include "bind/track_event/track_event_api.h"
+#include "core/track_event.h"
 #include "core/wire.h"
 
 enum {
@@ -71,14 +71,14 @@ static inline bool past_memo_fits(const struct st_sequence* s,
 /* Returns the memo of a slice, which does not begin before the last packet; NULL
  * if there is none. */
 static inline const struct past_memo* past_memo_find(
-    const struct thread_sequence* t, const EventTemplateObject* template,
-    const struct st_past_slice* slice) {
+    struct past_memos* memos, const struct st_sequence* s,
+    const EventTemplateObject* template, const struct st_past_slice* slice) {
   uint64_t number = template->number;
-  const struct past_memo* m = past_memo_slot(t->past, number, slice);
-  bool is_same = m->number == number && m->epoch == t->core.epoch;
+  const struct past_memo* m = past_memo_slot(memos, number, slice);
+  bool is_same = m->number == number && m->epoch == s->epoch;
   for (int i = 0; i < ST_PAST_VALUES; i++)
     is_same &= m->values[i] == slice->values[i];
-  return LIKELY(is_same && past_memo_fits(&t->core, slice)) ? m : NULL;
+  return LIKELY(is_same && past_memo_fits(s, slice)) ? m : NULL;
 }
 
 /* Writes the slice; there is room for PAST_MEMO_ROOM bytes and two packets. */
@@ -96,8 +96,9 @@ static inline void past_memo_write(struct st_sequence* s,
 }
 
 /* Keeps the packets of a slice that has fitted; they are from `begin` to the end of
- * what was written, that of the END starts at `end`. */
-void past_memo_keep(struct thread_sequence* t,
+ * what was written, that of the END starts at `end`.  Allocates the memos if they
+ * are NULL. */
+void past_memo_keep(struct past_memos** memos, const struct st_sequence* s,
                     const EventTemplateObject* template,
                     const struct st_past_slice* slice, const uint8_t* begin,
                     const uint8_t* end);

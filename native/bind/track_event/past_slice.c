@@ -136,7 +136,8 @@ static ALWAYS_INLINE bool write_kept(const EventTemplateObject* template,
   if (UNLIKELY(!t || !t->past ||
                !st_trace_writer_has_room(&t->core.writer, PAST_MEMO_ROOM, 2)))
     return false;
-  const struct past_memo* memo = past_memo_find(t, template, slice);
+  const struct past_memo* memo =
+      past_memo_find(t->past, &t->core, template, slice);
   if (UNLIKELY(!memo))
     return false;
   past_memo_write(&t->core, memo, slice);
@@ -160,7 +161,7 @@ RARE static bool write_plain(const EventTemplateObject* template,
   const uint8_t* end = w->cur;
   put_end(&t->core, slice->end);
   if (keep)
-    past_memo_keep(t, template, slice, begin, end);
+    past_memo_keep(&t->past, &t->core, template, slice, begin, end);
   return true;
 }
 
