@@ -50,8 +50,10 @@ def _reason(pid: int, arguments: list[str]) -> str:
         return problem
     if (user := proc_files.effective_user(pid)) not in (-1, os.geteuid()):
         return f"started as another user ({user}), who can't reach the recorder"
-    # A process without arguments is within an execve: its environment is empty, too.
-    return (_reason_in_environment(pid) if arguments else "") or NEVER_CONNECTED
+    problem = _reason_in_environment(pid)
+    # Within an execve the environment is empty, as are the arguments; then they are new ones.
+    is_another = not arguments or proc_files.words(pid, "cmdline") != arguments
+    return NEVER_CONNECTED if is_another or not problem else problem
 
 
 def _reason_in_environment(pid: int) -> str:

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from stretto.base import proc_files
 from stretto.recorder.host.descendants import Descendants
 from stretto.recorder.workspace import VARIABLE
 from tests.support.polling import wait_until
@@ -77,6 +78,24 @@ def test_python_that_cannot_be_recorded_is_reported_at_the_first_scan(
     (line,) = named(descendants, pid)
     assert reason in line
     assert not named(descendants, pid, explained={pid})
+
+
+def test_process_that_executes_another_program_meanwhile_is_judged_by_the_next_scan(
+    child, monkeypatch
+):
+    monkeypatch.delenv(VARIABLE, raising=False)
+    pid = child()
+    descendants = Descendants(Clock())
+    # The arguments before the execve, and within it.
+    read = iter([["python", "before"], []])
+    with monkeypatch.context() as during:
+        during.setattr(proc_files, "words", lambda *_: next(read, ["python", "after"]))
+        during.setattr(proc_files, "children", lambda _: [])
+        descendants.scan(pid)
+    assert not named(descendants, pid)
+    descendants.scan(pid)
+    (line,) = named(descendants, pid)
+    assert "an environment of its own" in line
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may change its user")
