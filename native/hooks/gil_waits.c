@@ -12,10 +12,12 @@
 #include "core/wait_ring.h"
 #include "hooks/gil_thread.h"
 #include "hooks/python_layout.h"
+#include "hooks/thread_ids.h"
 #include "hooks/tracer.h"
 #include "probes/import_slots.h"
+#include "probes/process_memory.h"
 
-enum { MAX_TRACKS = 1024, HOLDERS = 64 };
+enum { MAX_TRACKS = 1024 };
 
 /* A thread waits until it can take the GIL, or until another one has taken it. */
 enum kind { TAKE, HAND_OVER, KINDS };
@@ -27,10 +29,6 @@ static struct {
   PyObject* templates[KINDS];
   PyObject* make_track; /* NULL while nothing is recorded. */
   PyObject* tracks;     /* A dict: kernel's id -> Track or None. */
-  struct {
-    uint64_t state;
-    PyObject* tid;
-  } holders[HOLDERS];
   struct st_import imports[KINDS];
 } gil;
 
@@ -51,6 +49,17 @@ static uint64_t own_id(void) {
   if (!own.thread)
     own.thread = (uint64_t)syscall(SYS_gettid);
   return own.thread;
+}
+
+/* Returns the kernel's id of the thread that has the GIL, or had it last; 0 if it
+ * can't be read.  It is read at once: a thread that begins later may get the memory
+ * of a thread state.  That memory is read by the kernel, as a thread may swap its
+ * state for another one and free it. */
+static uint64_t holder_id(void) {
+  unsigned long id = 0;
+  uint64_t at =
+      st_python_gil_holder() + offsetof(PyThreadState, native_thread_id);
+  return st_process_read(getpid(), at, &id, sizeof id) ? id : 0;
 }
 
 /* Ends a wait that began in the recording `number`. */
@@ -81,7 +90,7 @@ static int observed_take(pthread_cond_t* waited, pthread_mutex_t* mutex,
     return pthread_cond_timedwait(waited, mutex, until);
   if (own.recording != number) {
     own.recording = number;
-    own.holder = st_python_gil_holder();
+    own.holder = holder_id();
     own.begin = st_hooks.api->now();
   }
   int result = pthread_cond_timedwait(waited, mutex, until);
@@ -99,7 +108,7 @@ static int observed_hand_over(pthread_cond_t* waited, pthread_mutex_t* mutex) {
     return pthread_cond_wait(waited, mutex);
   uint64_t begin = st_hooks.api->now();
   int result = pthread_cond_wait(waited, mutex);
-  add_wait(HAND_OVER, number, begin, st_python_gil_holder());
+  add_wait(HAND_OVER, number, begin, holder_id());
   return result;
 }
 
@@ -131,40 +140,12 @@ static PyObject* track_of(uint64_t thread) {
   return track && track != Py_None ? track : NULL;
 }
 
-static uint64_t find_holder(uint64_t state) {
-  PyThreadState* t = PyInterpreterState_ThreadHead(PyInterpreterState_Main());
-  while (t && (uint64_t)(uintptr_t)t != state)
-    t = PyThreadState_Next(t);
-  return t ? t->native_thread_id : 0;
-}
-
-/* Returns the kernel's id of the thread with this state, or None if it has
- * ended.  A borrowed reference, which the table of holders has. */
-static PyObject* holder_of(uint64_t state) {
-  size_t slot = (state * 0x9E3779B97F4A7C15u) >> 58;
-  if (gil.holders[slot].state != state) {
-    uint64_t tid = find_holder(state);
-    PyObject* found = tid ? PyLong_FromUnsignedLongLong(tid) : NULL;
-    PyErr_Clear();
-    gil.holders[slot].state = state;
-    Py_XSETREF(gil.holders[slot].tid, found ? found : Py_NewRef(Py_None));
-  }
-  return gil.holders[slot].tid;
-}
-
-static void forget_holders(void) {
-  for (int i = 0; i < HOLDERS; i++) {
-    gil.holders[i].state = 0;
-    Py_CLEAR(gil.holders[i].tid);
-  }
-}
-
 static void write_wait(enum kind kind, const struct st_ended_wait* w) {
   PyObject* track = track_of(w->thread);
   if (!track)
     return;
-  const struct st_past_slice slice = {
-      w->begin, w->end, {holder_of(w->holder)}, .count = 1};
+  PyObject* holder = w->holder ? st_thread_id_object(w->holder) : Py_None;
+  const struct st_past_slice slice = {w->begin, w->end, {holder}, .count = 1};
   st_hooks.api->past_slice(gil.templates[kind], track, &slice);
 }
 
@@ -175,7 +156,6 @@ static void write_waits(void) {
   for (enum kind kind = 0; kind < KINDS; kind++)
     while (gil.make_track && st_wait_ring_take(&rings[kind], &w))
       write_wait(kind, &w);
-  forget_holders();
 }
 
 static bool has_waits(void) {
@@ -320,6 +300,7 @@ static PyObject* stop(PyObject* Py_UNUSED(module),
   Py_CLEAR(gil.templates[TAKE]);
   Py_CLEAR(gil.templates[HAND_OVER]);
   Py_CLEAR(gil.tracks);
+  st_thread_ids_clear();
   st_gil_thread_stop(&writer);
   Py_RETURN_NONE;
 }

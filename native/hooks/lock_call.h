@@ -18,7 +18,7 @@
 enum { ST_WITH_KEYWORDS = METH_VARARGS | METH_KEYWORDS };
 
 /* `flags` has the form of the function, one of ST_WITH_KEYWORDS, METH_FASTCALL
- * and METH_NOARGS.  The arguments are a tuple and the dict `names`, or an array,
+ * METH_NOARGS and METH_O, which has its only argument as `tuple`.  The arguments are a tuple and the dict `names`, or an array,
  * whose last values have the `names` of a tuple. */
 struct st_lock_call {
   PyObject* lock;
@@ -39,8 +39,8 @@ static inline PyObject* st_lock_call_run(const struct st_lock_call* call) {
   if (call->flags == ST_WITH_KEYWORDS)
     return ((PyCFunctionWithKeywords)(void (*)(void))call->function)(
         call->lock, call->tuple, call->names);
-  if (call->flags == METH_NOARGS)
-    return call->function(call->lock, NULL);
+  if (call->flags == METH_NOARGS || call->flags == METH_O)
+    return call->function(call->lock, call->tuple);
   return ((st_lock_array_function)(void (*)(void))call->function)(
       call->lock, call->array, call->count, call->names);
 }

@@ -47,7 +47,7 @@ static struct {
   void (*write)(PyObject* template, PyObject* track,
                 const struct st_past_slice* slice);
 
-  PyCFunction fast[2], without[2], make[3];
+  PyCFunction fast[2], without[2], make[3], restore;
   newfunc create[2];
   struct entry entries[MAX_ENTRIES];
   int entry_count;
@@ -156,7 +156,7 @@ ST_RARE static enum st_lock_wish wish_of(struct st_lock_call c) {
 static INLINE bool has_waited(const struct st_lock_call* c,
                               const PyObject* result, bool was_read) {
   if (ST_UNLIKELY(!result))
-    return wish_of(*c) == ST_WAITS_IF_TAKEN;
+    return c->flags != METH_O && wish_of(*c) == ST_WAITS_IF_TAKEN;
   return was_read || result != waits.false_ ||
          ST_LIKELY(st_lock_call_has_timeout(c)) ||
          wish_of(*c) != ST_NEVER_WAITS;
@@ -290,6 +290,21 @@ static INLINE PyObject* acquire(enum kind kind, const struct st_lock_call* c) {
 ST_ACQUIRE(lock, LOCK, ST_HOT_IN_ORDER(1) ST_BEGINS_PAGE)
 ST_ACQUIRE(rlock, RLOCK, ST_HOT)
 
+/* Condition.wait takes its RLock again: the whole lock, as often as it was taken.
+ * That always waits if another thread has it. */
+static PyObject* rlock_restore(PyObject* self, PyObject* state) {
+  const struct st_lock_call c = {
+      .lock = self, .flags = METH_O, .function = waits.restore, .tuple = state};
+  PyThreadState* thread = recorded_thread();
+  if (!thread)
+    return st_lock_call_run(&c);
+  struct st_known_lock* known = st_known_lock_slot(self);
+  PyObject* result = acquire_and_measure(&c, known, thread, true);
+  if (result && st_known_lock_claims(known, self))
+    known->holder = thread->native_thread_id;
+  return result;
+}
+
 /* --- Making -------------------------------------------------------------- */
 
 static PyObject* made(PyObject* lock) {
@@ -358,6 +373,16 @@ static void hook_acquire(enum kind kind, const char* name) {
   replace(method, kOurs[kind][form]);
 }
 
+static void hook_restore(void) {
+  PyMethodDef* method = method_of(waits.types[RLOCK], "_acquire_restore");
+  bool has_one = method && (method->ml_flags == METH_VARARGS ||
+                            method->ml_flags == METH_O);
+  if (!has_one || method->ml_meth == rlock_restore)
+    return;
+  waits.restore = method->ml_meth;
+  replace(method, rlock_restore);
+}
+
 static void hook_type(enum kind kind, PyObject* type, newfunc create) {
   if (!type || !PyType_Check(type))
     return;
@@ -416,6 +441,8 @@ static PyObject* start(PyObject* Py_UNUSED(module), PyObject* args) {
   waits.flag = st_lock_flag_find(module);
   hook_type(LOCK, lock, create_lock);
   hook_type(RLOCK, rlock, create_rlock);
+  if (waits.types[RLOCK])
+    hook_restore();
   hook_makers(module);
   st_lock_users_start(hidden);
   waits.for_notification = Py_NewRef(for_notification);
