@@ -67,8 +67,11 @@ static void add_wait(enum kind kind, uint32_t number, uint64_t begin,
                      uint64_t holder) {
   if (recording != number)
     return;
-  const struct st_ended_wait wait = {begin, st_hooks.api->now(), holder,
-                                     own_id()};
+  uint64_t thread = own_id();
+  /* The state of a sub-interpreter has the id of the thread that made it. */
+  bool is_own = holder == thread;
+  const struct st_ended_wait wait = {begin, st_hooks.api->now(),
+                                     is_own ? 0 : holder, thread};
   st_wait_ring_add(&rings[kind], &wait);
 }
 
