@@ -7,9 +7,9 @@
 
 A thread that gives up the GIL because another one has asked for it waits until that one has it.
 
-Native code observes the one place where CPython waits for its GIL: a thread that finds it free is
+Native code observes the two places where CPython waits for its GIL: a thread that finds it free is
 not observed at all. Waits below 20 us are only counted, in the instant `short waits for the GIL` at
-the end. Where that place can't be observed, `problems` says why; how often threads hand over the
+the end. Where they can't be observed, `problems` says why; how often threads hand over the
 GIL is counted anyway, by the recorder (`GIL hand-overs`).
 """
 

@@ -51,7 +51,7 @@ def _reason(pid: int, arguments: list[str]) -> str:
     if (user := proc_files.effective_user(pid)) not in (-1, os.geteuid()):
         return f"started as another user ({user}), who can't reach the recorder"
     problem = _reason_in_environment(pid)
-    # Within an execve the environment is empty, as are the arguments; then they are new ones.
+    # Within an execve environment and arguments are empty; after it, the arguments are new ones.
     is_another = not arguments or proc_files.words(pid, "cmdline") != arguments
     return NEVER_CONNECTED if is_another or not problem else problem
 
