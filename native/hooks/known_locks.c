@@ -22,13 +22,34 @@ static void drop(struct st_known_lock* known) {
   Py_XDECREF(text);
 }
 
+struct st_known_lock* st_known_lock_slot_in(struct st_known_lock* set,
+                                            const PyObject* lock) {
+  struct st_known_lock* unused = NULL;
+  for (int i = 0; i < ST_KNOWN_LOCKS_PER_SET; i++) {
+    if (set[i].lock == lock)
+      return &set[i];
+    if (!unused && !set[i].lock)
+      unused = &set[i];
+  }
+  return unused ? unused : set;
+}
+
+/* Returns the slot for a new lock.  In a full set another lock loses its own: each
+ * in turn, as most locks of a full set have ended. */
+static struct st_known_lock* slot_for_new(const PyObject* lock) {
+  static unsigned turn;
+  struct st_known_lock* slot = st_known_lock_slot(lock);
+  bool is_full = slot->lock && slot->lock != lock;
+  return is_full ? slot + turn++ % ST_KNOWN_LOCKS_PER_SET : slot;
+}
+
 void st_known_lock_made(const PyObject* lock, PyThreadState* thread) {
   struct st_lock_user user = st_lock_user(thread);
   struct st_known_lock made = {
       .code = (PyCodeObject*)Py_XNewRef(user.code),
       .instruction = user.instruction,
       .is_for_notification = st_waits_for_notification(thread)};
-  struct st_known_lock* known = st_known_lock_slot(lock);
+  struct st_known_lock* known = slot_for_new(lock);
   drop(known);
   *known = made;
   st_known_lock_claim(known, lock);

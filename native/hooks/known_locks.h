@@ -1,6 +1,6 @@
 /* Known locks: where each lock was made, and which thread has taken it last.
  *
- * A table of slots, found by the lock's address:
+ * A table of slots in sets of four; the lock's address tells which set:
  *
  *   lock | holder | code and instruction that made it | their text
  *
@@ -8,8 +8,9 @@
  * its holder each time that it is taken; st_known_locks_clear() drops all.  An
  * address that is used again belongs to a new lock, which is made, too.
  *
- * Limits: a slot has one lock.  A new lock replaces one with the same slot,
- * about which nothing is known from then on.  All functions need the GIL.
+ * Limits: a new lock whose set is full replaces one of the four, about which
+ * nothing is known from then on.  Nobody tells of a lock that ends: its slot stays
+ * used.  All functions need the GIL.
  */
 #pragma once
 
@@ -20,7 +21,11 @@
 
 #include "core/hot.h"
 
-enum { ST_KNOWN_LOCKS_LOG2 = 13, ST_KNOWN_LOCKS = 1 << ST_KNOWN_LOCKS_LOG2 };
+enum {
+  ST_KNOWN_LOCK_SETS_LOG2 = 11,
+  ST_KNOWN_LOCKS_PER_SET = 4,
+  ST_KNOWN_LOCKS = ST_KNOWN_LOCKS_PER_SET << ST_KNOWN_LOCK_SETS_LOG2
+};
 
 struct st_known_lock {
   /* Not a reference: only compared.  Each slot is a line of the cache. */
@@ -47,9 +52,19 @@ static inline void st_known_lock_claim(struct st_known_lock* known,
   known->lock = lock;
 }
 
+/* Looks in the other slots of the set. */
+struct st_known_lock* st_known_lock_slot_in(struct st_known_lock* set,
+                                            const PyObject* lock);
+
+/* Returns the slot of a lock, an unused one for it, or that of another lock if the
+ * set is full. */
 static inline struct st_known_lock* st_known_lock_slot(const PyObject* lock) {
   uint64_t mixed = (uint64_t)(uintptr_t)lock * 0x9E3779B97F4A7C15u;
-  return &st_known_locks[mixed >> (64 - ST_KNOWN_LOCKS_LOG2)];
+  size_t set = mixed >> (64 - ST_KNOWN_LOCK_SETS_LOG2);
+  struct st_known_lock* first = &st_known_locks[set * ST_KNOWN_LOCKS_PER_SET];
+  return __builtin_expect(first->lock == lock, 1)
+             ? first
+             : st_known_lock_slot_in(first, lock);
 }
 
 /* Gives the slot to a lock about which nothing is known, if it is unused.  Whether

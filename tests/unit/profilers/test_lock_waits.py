@@ -71,6 +71,26 @@ def test_lock_that_is_older_than_the_session_is_recorded(
     assert "made_at" not in waits[0].args
 
 
+def neighbours(locks: list[threading.Lock]) -> list[threading.Lock]:
+    """Return two locks whose addresses begin the search for their slots at the same one."""
+    by_hash: dict[int, threading.Lock] = {}
+    for lock in locks:
+        other = by_hash.setdefault(id(lock) * 0x9E3779B97F4A7C15 % 2**64 >> 51, lock)
+        if other is not lock:
+            return [other, lock]
+    raise AssertionError("more locks than hashes, and none are equal")
+
+
+def test_locks_with_the_same_hash_have_their_own_holders() -> None:
+    first, second = neighbours([threading.Lock() for _ in range(2**13 + 1)])
+    with recorded("python.waits") as result:
+        holders = [take_in_a_thread(first), take_in_a_thread(second)]
+        for lock in (first, second, first):
+            assert not lock.acquire(timeout=SHORT_S)
+    found = [wait.args["held_by_tid"] for wait in begins(result.events) if "timed_out" in wait.args]
+    assert found == [*holders, holders[0]]
+
+
 def test_wait_for_a_condition_or_a_queue_is_one_for_a_notification() -> None:
     with recorded("python.waits") as result:
         condition = threading.Condition()
