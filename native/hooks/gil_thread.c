@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "core/thread_join.h"
+#include "hooks/held_collections.h"
 #include "hooks/python_layout.h"
 
 static _Thread_local bool is_current;
@@ -43,9 +44,9 @@ static bool pause_or_stop(struct st_gil_thread* t) {
 static void work(struct st_gil_thread* t, PyThreadState* state) {
   st_python_request_gil();
   PyEval_RestoreThread(state);
-  int held = st_python_hold_collections();
+  st_hold_collections();
   t->work();
-  st_python_release_collections(held);
+  st_release_collections();
   PyEval_SaveThread();
 }
 
@@ -82,6 +83,8 @@ static void initialize(struct st_gil_thread* t) {
 bool st_gil_thread_start(struct st_gil_thread* t) {
   if (t->running)
     return true;
+  if (!st_collections_can_be_held())
+    return false;
   if (!t->initialized)
     initialize(t);
   sigset_t every, old;

@@ -2,8 +2,8 @@
  *
  *   pause | is_needed()? | pause | is_needed()? -> GIL, work() | pause | ...
  *
- * It takes the GIL only if there is work.  While it holds the GIL, no garbage
- * collection begins.  Signals of the program are blocked in it.
+ * It takes the GIL only if there is work.  Meanwhile no garbage collection begins by
+ * itself (held_collections.h).  Signals of the program are blocked in it.
  *
  * Life cycle: start and stop with the GIL held.  A fork ends the thread in the
  * child: the user of the thread calls st_gil_thread_forget() there.

@@ -117,39 +117,51 @@ static int observed_hand_over(pthread_cond_t* waited, pthread_mutex_t* mutex) {
 
 /* --- Writing, with the GIL ----------------------------------------------- */
 
+/* Returns a new track, or None.  Python code runs meanwhile, so the recording may
+ * end. */
 static PyObject* new_track(uint64_t thread) {
+  PyObject *make = Py_NewRef(gil.make_track), *track = NULL;
   PyObject* parent = st_hooks.api->thread_track(thread);
-  PyObject* track = parent ? PyObject_CallOneArg(gil.make_track, parent) : NULL;
+  if (parent)
+    track = PyObject_CallOneArg(make, parent);
   Py_XDECREF(parent);
+  Py_DECREF(make);
   if (!track)
     st_drop_error();
   return track ? track : Py_NewRef(Py_None);
 }
 
-/* Returns the track for a thread, as a borrowed reference; NULL on failure. */
+static void keep_track(PyObject* key, PyObject* track) {
+  if (!gil.tracks)
+    return;
+  if (PyDict_GET_SIZE(gil.tracks) >= MAX_TRACKS)
+    PyDict_Clear(gil.tracks);
+  PyDict_SetItem(gil.tracks, key, track);
+  PyErr_Clear();
+}
+
+/* Returns the track for a thread, or None, as a new reference; NULL on failure. */
 static PyObject* track_of(uint64_t thread) {
   PyObject* key = PyLong_FromUnsignedLongLong(thread);
   PyObject* track = key ? PyDict_GetItemWithError(gil.tracks, key) : NULL;
+  Py_XINCREF(track);
   if (key && !track) {
-    if (PyDict_GET_SIZE(gil.tracks) >= MAX_TRACKS)
-      PyDict_Clear(gil.tracks);
-    PyObject* made = new_track(thread);
-    PyDict_SetItem(gil.tracks, key, made);
-    Py_DECREF(made); /* The dict has it. */
-    track = PyDict_GetItemWithError(gil.tracks, key);
+    track = new_track(thread);
+    keep_track(key, track);
   }
   Py_XDECREF(key);
   PyErr_Clear();
-  return track && track != Py_None ? track : NULL;
+  return track;
 }
 
 static void write_wait(enum kind kind, const struct st_ended_wait* w) {
   PyObject* track = track_of(w->thread);
-  if (!track)
-    return;
-  PyObject* holder = w->holder ? st_thread_id_object(w->holder) : Py_None;
-  const struct st_past_slice slice = {w->begin, w->end, {holder}, .count = 1};
-  st_hooks.api->past_slice(gil.templates[kind], track, &slice);
+  if (track && track != Py_None && gil.templates[kind]) {
+    PyObject* holder = w->holder ? st_thread_id_object(w->holder) : Py_None;
+    const struct st_past_slice slice = {w->begin, w->end, {holder}, .count = 1};
+    st_hooks.api->past_slice(gil.templates[kind], track, &slice);
+  }
+  Py_XDECREF(track);
 }
 
 /* Python code may run meanwhile, and other threads with it: so each wait is

@@ -276,15 +276,10 @@ void st_python_request_gil(void) {
 #endif
 }
 
-int st_python_hold_collections(void) {
-  struct _gc_runtime_state* gc = &PyInterpreterState_Main()->gc;
-  int held = gc->collecting;
-  gc->collecting = 1;
-  return held;
-}
-
-void st_python_release_collections(int held) {
-  PyInterpreterState_Main()->gc.collecting = held;
+void st_python_forget_due_collection(void) {
+#if PY_VERSION_HEX >= 0x030C0000 && PY_VERSION_HEX < 0x030D0000
+  _Py_atomic_store_relaxed(&PyInterpreterState_Main()->ceval.gc_scheduled, 0);
+#endif
 }
 
 void st_python_rearm(PyObject* code) {

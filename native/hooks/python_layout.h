@@ -115,11 +115,10 @@ void st_python_mark_calls(void);
  * about to wait for it. */
 void st_python_request_gil(void);
 
-/* Prevents garbage collections, until st_python_release_collections(), which
- * gets the result.  Objects of the program must not be finalized on a thread of
- * the tracer. */
-int st_python_hold_collections(void);
-void st_python_release_collections(int held);
+/* On 3.12 a collection that is due runs on the next thread that runs Python code:
+ * not on this one.  The program's next object makes it due again.  The caller holds
+ * the GIL. */
+void st_python_forget_due_collection(void);
 
 /* Makes the interpreter report events of a code object again from its next call
  * on.  Each change of the events to report gives the interpreter a new version;
