@@ -24,6 +24,9 @@ from stretto.protos.trace import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+# What the engines return depends on their versions, not on CPython's.
+pytestmark = pytest.mark.once
+
 PID = 10
 MAIN, WORKER, OTHER, LOOP, LANE, TASK, CPU_TIME = range(1, 8)
 THREADS = {MAIN: "main", WORKER: "worker", OTHER: "other"}

@@ -16,7 +16,11 @@ from stretto.analysis.questions import QUESTIONS, query_of
 from stretto.analysis.trace_processor import ENGINES
 from tests.support.recorded_events import record
 
-pytestmark = pytest.mark.skipif(not stretto.available(), reason="nothing is recorded here")
+# What the engines return depends on their versions, not on CPython's.
+pytestmark = [
+    pytest.mark.once,
+    pytest.mark.skipif(not stretto.available(), reason="nothing is recorded here"),
+]
 
 FUNCTION = "create perfetto function f(x LONG) returns LONG as "
 TABLE_FUNCTION = "create perfetto function g(x LONG) returns table(a LONG, b LONG) as "
