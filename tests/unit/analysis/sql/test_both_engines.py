@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 import pytest
 
@@ -150,6 +151,21 @@ def mixed_trace() -> bytes:
     return bytes(recorded.trace)
 
 
+@pytest.fixture(scope="module")
+def mixed(mixed_trace: bytes) -> Iterator[list[TraceProcessor]]:
+    """Both engines with that trace, and a function whose result is one of its arguments."""
+    with ExitStack() as stack:
+        made = [
+            stack.enter_context(TraceProcessor(mixed_trace, engine=engine)) for engine in ENGINES
+        ]
+        for processor in made:
+            processor.query(
+                "create perfetto function argument(s LONG, k STRING) returns LONG as "
+                "select extract_arg($s, $k)"
+            )
+        yield made
+
+
 @pytest.mark.parametrize("key", ["'debug.x'", "'debug.' || substr(name, 3, 1)", "$k"])
 @pytest.mark.parametrize(
     ("sql", "expected"),
@@ -173,19 +189,14 @@ def mixed_trace() -> bytes:
     ],
 )
 def test_argument_of_several_types_is_compared_and_ordered_by_type(
-    mixed_trace: bytes, sql: str, expected: list[object], key: str
+    mixed: list[TraceProcessor], sql: str, expected: list[object], key: str
 ) -> None:
-    for engine in ENGINES:
-        with TraceProcessor(mixed_trace, engine=engine) as processor:
-            argument = f"extract_arg(arg_set_id, {key})"
-            if key == "$k":
-                processor.query(
-                    "create perfetto function argument(s LONG, k STRING) returns LONG as "
-                    "select extract_arg($s, $k)"
-                )
-                argument = "argument(arg_set_id, 'debug.x')"
-            rows = processor.query("select " + sql.replace("{}", argument)).fetchall()
-            assert [value for (value,) in rows][: len(expected)] == expected, engine
+    argument = f"extract_arg(arg_set_id, {key})"
+    if key == "$k":
+        argument = "argument(arg_set_id, 'debug.x')"
+    for processor in mixed:
+        rows = processor.query("select " + sql.replace("{}", argument)).fetchall()
+        assert [value for (value,) in rows][: len(expected)] == expected, processor
 
 
 @pytest.mark.parametrize("function", ["max({})", "min({})", "max({}, 1)"])
