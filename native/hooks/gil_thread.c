@@ -44,9 +44,9 @@ static bool pause_or_stop(struct st_gil_thread* t) {
 static void work(struct st_gil_thread* t, PyThreadState* state) {
   st_python_request_gil();
   PyEval_RestoreThread(state);
-  st_hold_collections();
+  int held = st_hold_collections();
   t->work();
-  st_release_collections();
+  st_release_collections(held);
   PyEval_SaveThread();
 }
 
@@ -83,8 +83,6 @@ static void initialize(struct st_gil_thread* t) {
 bool st_gil_thread_start(struct st_gil_thread* t) {
   if (t->running)
     return true;
-  if (!st_collections_can_be_held())
-    return false;
   if (!t->initialized)
     initialize(t);
   sigset_t every, old;

@@ -2,10 +2,10 @@
  *
  *   pause | is_needed()? | pause | is_needed()? -> GIL, work() | pause | ...
  *
- * It takes the GIL only if there is work.  Meanwhile no garbage collection begins by
- * itself (held_collections.h).  Signals of the program are blocked in it.
+ * It takes the GIL only if there is work.  Meanwhile it begins no garbage collection
+ * (held_collections.h).  Signals of the program are blocked in it.
  *
- * Life cycle: start and stop with the GIL held.  A fork ends the thread in the
+ * Life cycle: start with or without the GIL, stop with it.  A fork ends the thread in the
  * child: the user of the thread calls st_gil_thread_forget() there.
  */
 #pragma once

@@ -2,54 +2,39 @@
 #include <Python.h>
 
 #include "hooks/held_collections.h"
+
 #include "hooks/python_layout.h"
 
-static struct {
-  PyObject *get_threshold, *set_threshold;
-  int holders;
-  long threshold; /* What the last holder sets. */
-} held;
+/* The count of new objects; NULL if it is unknown. */
+static int* count;
 
-bool st_collections_can_be_held(void) {
-  if (held.set_threshold)
-    return true;
+/* Whether the thresholds of the interpreter are those that gc.get_threshold()
+ * returns: then the interpreter is like the one of our headers. */
+static bool are_thresholds(PyObject* returned) {
+  int found[ST_GENERATIONS], told[ST_GENERATIONS];
+  st_python_thresholds(found);
+  return PyArg_ParseTuple(returned, "iii", &told[0], &told[1], &told[2]) &&
+         !memcmp(found, told, sizeof found);
+}
+
+void st_held_collections_init(void) {
   PyObject* module = PyImport_ImportModule("gc");
-  if (module) {
-    Py_XSETREF(held.get_threshold,
-               PyObject_GetAttrString(module, "get_threshold"));
-    held.set_threshold = PyObject_GetAttrString(module, "set_threshold");
-  }
+  PyObject* thresholds =
+      module ? PyObject_CallMethod(module, "get_threshold", NULL) : NULL;
+  if (thresholds && are_thresholds(thresholds))
+    count = st_python_object_count();
+  Py_XDECREF(thresholds);
   Py_XDECREF(module);
   PyErr_Clear();
-  return held.get_threshold && held.set_threshold;
 }
 
-static long threshold(void) {
-  PyObject* all = PyObject_CallNoArgs(held.get_threshold);
-  long first = all ? PyLong_AsLong(PyTuple_GET_ITEM(all, 0)) : 0;
-  Py_XDECREF(all);
-  PyErr_Clear();
-  return first;
-}
-
-static void set_threshold(long value) {
-  Py_XDECREF(PyObject_CallFunction(held.set_threshold, "l", value));
-  PyErr_Clear();
-}
-
-void st_hold_collections(void) {
-  /* To ask for the threshold makes a tuple: on 3.11 that may collect. */
-  bool was_enabled = PyGC_Disable();
-  if (held.holders++ == 0) {
-    held.threshold = threshold();
-    set_threshold(0);
-  }
+int st_hold_collections(void) {
   st_python_forget_due_collection();
-  if (was_enabled)
-    PyGC_Enable();
+  return count ? *count -= ST_HELD_OBJECTS : 0;
 }
 
-void st_release_collections(void) {
-  if (--held.holders == 0 && held.threshold > 0 && threshold() == 0)
-    set_threshold(held.threshold);
+void st_release_collections(int held) {
+  bool was_set_to_0 = held < 0 && count && *count >= 0;
+  if (count && !was_set_to_0)
+    *count += ST_HELD_OBJECTS;
 }

@@ -1,25 +1,27 @@
-/* Held collections: threads of ours work with the GIL, and meanwhile no garbage
- * collection begins by itself.  A finalizer of the program must not run on a
- * thread that the program doesn't know.
+/* Held collections: threads of ours work with the GIL, and meanwhile they begin no
+ * garbage collection.  A finalizer of the program must not run on a thread that the
+ * program doesn't know.
  *
- *   hold      the first holder keeps gc.get_threshold()[0], and sets it to 0
- *   release   the last holder sets it back
+ * The interpreter collects when the count of new objects exceeds a threshold.
  *
- * With a threshold of 0 the interpreter begins no collection; what the program
- * asks for by gc.collect(), and a collection that runs already, is done as ever.
- * A holder may lose the GIL to a thread of the program.  That one may set a
- * threshold: then this one stays.
+ *   hold      count -= ST_HELD_OBJECTS: room for the objects of our thread
+ *   release   count += ST_HELD_OBJECTS, unless a collection has set it to 0
  *
- * Limits: the main interpreter.  A program that reads the threshold, or sets it to
- * 0, while a holder has lost the GIL finds 0, or gets the old one again.  All
- * functions need the GIL.
+ * Our thread may lose the GIL to one of the program.  Then all that the program
+ * has set is as it was, and what it asks for by gc.collect() is done; only the next
+ * collection by the count may come up to ST_HELD_OBJECTS objects later.
+ *
+ * Limits: the main interpreter.  gc.get_count() may be negative meanwhile.  A hold
+ * does nothing in an interpreter that keeps the count elsewhere.  All functions need
+ * the GIL.
  */
 #pragma once
 
-#include <stdbool.h>
+enum { ST_HELD_OBJECTS = 4096 };
 
-/* Called before the first hold, on a thread of the program.  Returns false if the
- * module `gc` can't be used. */
-bool st_collections_can_be_held(void);
-void st_hold_collections(void);
-void st_release_collections(void);
+/* Finds out where the interpreter keeps the count.  Called on a thread of the
+ * program, before the first hold. */
+void st_held_collections_init(void);
+/* Returns what st_release_collections() gets. */
+int st_hold_collections(void);
+void st_release_collections(int held);

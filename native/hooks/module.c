@@ -10,6 +10,7 @@
 #include "hooks/fork_call.h"
 #include "hooks/gil_waits.h"
 #include "hooks/heap.h"
+#include "hooks/held_collections.h"
 #include "hooks/io_waits.h"
 #include "hooks/lock_waits.h"
 #include "hooks/look_times.h"
@@ -384,6 +385,7 @@ static int module_exec(PyObject* module) {
       st_add_loop_watch(module) < 0 || st_add_gil_waits(module) < 0 ||
       st_add_io_waits(module) < 0)
     return -1;
+  st_held_collections_init();
   return st_backend_add(module);
 }
 

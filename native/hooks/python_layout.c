@@ -276,6 +276,30 @@ void st_python_request_gil(void) {
 #endif
 }
 
+/* The generations are an array, or two fields one behind the other. */
+static struct gc_generation* generations(void) {
+  struct _gc_runtime_state* gc = &PyInterpreterState_Main()->gc;
+#if defined(Py_GIL_DISABLED) || \
+    (PY_VERSION_HEX >= 0x030E0000 && PY_VERSION_HEX < 0x030E0500)
+  return &gc->young;
+#else
+  return gc->generations;
+#endif
+}
+
+void st_python_thresholds(int thresholds[ST_GENERATIONS]) {
+  for (int i = 0; i < ST_GENERATIONS; i++)
+    thresholds[i] = generations()[i].threshold;
+}
+
+int* st_python_object_count(void) {
+#ifdef Py_GIL_DISABLED
+  return NULL;
+#else
+  return &generations()->count;
+#endif
+}
+
 void st_python_forget_due_collection(void) {
 #if PY_VERSION_HEX >= 0x030C0000 && PY_VERSION_HEX < 0x030D0000
   _Py_atomic_store_relaxed(&PyInterpreterState_Main()->ceval.gc_scheduled, 0);

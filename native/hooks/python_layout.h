@@ -115,6 +115,14 @@ void st_python_mark_calls(void);
  * about to wait for it. */
 void st_python_request_gil(void);
 
+enum { ST_GENERATIONS = 3 };
+
+/* The thresholds of the main interpreter's garbage collector, and its count of new
+ * objects, which the first one limits; NULL if threads may change it at any
+ * time. */
+void st_python_thresholds(int thresholds[ST_GENERATIONS]);
+int* st_python_object_count(void);
+
 /* On 3.12 a collection that is due runs on the next thread that runs Python code:
  * not on this one.  The program's next object makes it due again.  The caller holds
  * the GIL. */

@@ -16,7 +16,7 @@ from stretto.profilers import gil_waits
 from tests.support.call_slices import recorded
 
 HOLD_US = 20_000
-OBJECTS = 5000
+OBJECTS = 3000
 """More than the threshold of any version."""
 TIMEOUT_S = 30
 
@@ -90,15 +90,27 @@ def test_program_may_collect_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
         work.may_end.set()
 
 
-def test_threshold_that_the_program_sets_meanwhile_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_program_finds_its_thresholds_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
     before = gc.get_threshold()
     work = Work(monkeypatch, lambda: work.may_end.wait(TIMEOUT_S))
     with recorded("python.gil_waits"):
         work.wait_for_begin()
-        gc.set_threshold(before[0] + 1)
+        assert gc.get_threshold() == before
+        assert gc.isenabled()
         work.may_end.set()
-    assert gc.get_threshold()[0] == before[0] + 1
-    gc.set_threshold(*before)
+
+
+def test_objects_of_the_program_are_collected_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    work = Work(monkeypatch, lambda: work.may_end.wait(TIMEOUT_S))
+    with recorded("python.gil_waits"):
+        work.wait_for_begin()
+        kept = [Cycle() if n % 2 else [] for n in range(4 * OBJECTS)]
+        kept.clear()
+        more = [[] for n in range(2 * OBJECTS)]
+        assert threading.get_native_id() in Cycle.finalizers
+        work.may_end.set()
+    del more
+    assert gc.get_count()[0] > -OBJECTS
 
 
 def test_collection_that_ends_meanwhile_is_not_the_last_one(
