@@ -18,6 +18,16 @@ print(__file__, sys.orig_argv[1:], sys.warnoptions, os.open(os.devnull, 0))
 print("on standard error", file=sys.stderr)
 """
 PACKAGE = {"pkg/__init__.py": "", "pkg/__main__.py": "import sys\nprint(__package__, sys.argv[1:])"}
+COLLECTS = """
+import gc, time
+print(gc.collect())
+time.sleep(0.5)  # sleep: threads of the recorder work meanwhile
+cycle = []
+cycle.append(cycle)
+del cycle
+print(gc.collect(), gc.get_threshold(), gc.isenabled())
+"""
+
 HELD = """
 class Held:
     def __del__(self):
@@ -91,6 +101,10 @@ class TestUnchangedBehaviour:
     ):
         (tmp_path / "held.py").write_text(HELD)
         assert self.same(trace, "held.py", cwd=tmp_path).stdout == "finalized\n" * 2
+
+    def test_collector_finds_and_does_the_same_as_without_a_recorder(self, tmp_path, trace):
+        (tmp_path / "collects.py").write_text(COLLECTS)
+        assert self.same(trace, "collects.py", cwd=tmp_path).stdout.startswith("0\n")
 
     @pytest.mark.parametrize("status", [0, 1, 3, 255])
     def test_exit_status_is_the_same_as_without_a_recorder(self, tmp_path, trace, status):

@@ -74,6 +74,9 @@ def _start(folder):  # type: (str) -> None
 _folder = os.path.dirname(__file__)
 _leave_path(_folder)
 _start(_folder)
+# A function refers to these globals, and they to it: a cycle, which the program's first collection
+# would find.
+del _leave_path, _fail, _interrupt_later, _start
 
 # Import the next sitecustomize on the path. `site` handles its errors, and the ImportError
 # if there is no other sitecustomize.
