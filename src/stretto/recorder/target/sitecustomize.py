@@ -76,7 +76,8 @@ _leave_path(_folder)
 _start(_folder)
 # A function refers to these globals, and they to it: a cycle, which the program's first collection
 # would find.
-del _leave_path, _fail, _interrupt_later, _start
+for _name in ("_leave_path", "_fail", "_interrupt_later", "_start"):
+    del globals()[_name]
 
 # Import the next sitecustomize on the path. `site` handles its errors, and the ImportError
 # if there is no other sitecustomize.
