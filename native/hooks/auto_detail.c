@@ -266,7 +266,7 @@ static struct st_shown_calls* up_to_date(uint64_t now, bool entering) {
   struct st_shown_calls* s = merge_older(now, entering);
   if (ST_UNLIKELY(!s))
     return NULL;
-  if (ST_UNLIKELY(s->c_calls.wait.site))
+  if (ST_UNLIKELY(s->c_calls.wait.site) && !st_shown_found_measured(s))
     st_wait_ends(s, unchanged_until(s, now), now);
   if (ST_UNLIKELY(st_hooks.greenlets))
     st_switches_follow(s, now, entering);
@@ -450,35 +450,48 @@ void st_auto_step_is_over(uint64_t begin, struct st_span outer, bool written) {
   s->step = outer;
 }
 
-/* Closes the calls that are not on the stack of the calling thread. */
-static void settle_here(struct st_shown_calls* s) {
-  struct st_stack_frame f = st_python_frame(PyThreadState_Get());
-  st_shown_settle(s, f.address);
-  const struct st_shown_frame* last =
-      s->depth ? &s->frames[s->depth - 1] : NULL;
-  if (!last || last->address != f.address ||
-      (uint64_t)(uintptr_t)last->record->code == f.code)
+ST_HOT void st_auto_note_wait(PyThreadState* thread, uint64_t begin) {
+  struct st_shown_calls* s = st_thread_shown;
+  if (ST_UNLIKELY(!s || s->generation != st_hooks.generation))
+    s = is_on() ? st_shown_get() : NULL;
+  if (ST_UNLIKELY(!s || s->busy || s->measured.begin))
     return;
-  st_shown_cut(s, s->depth - 1);
-  st_shown_settle(s, f.address);
+  s->measured.frame = st_python_frame(thread).address;
+  s->measured.begin = begin;
 }
 
-uint64_t st_auto_wait_ends(uint64_t begin, uint64_t end) {
-  struct st_shown_calls* s =
-      !ST_CALLS_ARE_REPORTED && is_on() ? merge_older(end, false) : NULL;
-  if (!s)
-    return begin;
-  uint64_t until = unchanged_until(s, end);
-  if (until <= begin)
-    st_wait_ends(s, until, begin); /* An earlier one. */
-  settle_here(s);
-  st_shown_note_event(s, end);
-  st_shown_note_wait_end(s);
-  begin = st_shown_fit(s, begin, 0);
-  st_wait_is_known(s, begin, end + 1);
-  st_shown_fit(s, begin, end + 1);
+/* Ends the wait that samples have found.  If it is the measured one, its slice is
+ * 1 ns longer at both ends; another one ended before. */
+static void end_found_wait(struct st_shown_calls* s, uint64_t end) {
+  uint64_t before = s->measured.begin - 1;
+  if (st_shown_found_measured(s))
+    st_wait_ends(s, end + 1, end + 1);
+  else
+    st_wait_ends(s, unchanged_until(s, before - 1), before);
+}
+
+/* Handles what samples have found until the end of a measured wait. */
+__attribute__((noinline)) static void look_at_samples(struct st_shown_calls* s,
+                                                      uint64_t end) {
+  s->sampled_stacks = atomic_load(&st_sampled_stacks);
+  if (!is_on() || !merge_older(end, false))
+    return;
+  st_shown_measured_ends(s, end + 1);
+  end_found_wait(s, end);
   s->busy = false;
-  return begin;
+}
+
+ST_HOT void st_auto_end_wait(uint64_t begin, uint64_t end) {
+  struct st_shown_calls* s = st_thread_shown;
+  if (ST_UNLIKELY(!s || s->measured.begin != begin))
+    return;
+  bool has_news = s->sampled_stacks != atomic_load(&st_sampled_stacks) ||
+                  s->last_sample_time > s->measured.end;
+  if (ST_UNLIKELY(end && has_news))
+    look_at_samples(s, end);
+  s->measured.begin = 0;
+  if (end)
+    s->measured.end = end;
 }
 
 static PyObject* totals_of_function(const struct st_code_record* r) {

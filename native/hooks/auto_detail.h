@@ -65,12 +65,28 @@ bool st_auto_c_call(PyObject* code, PyObject* offset, PyObject* callable);
 /* Handles the end of a call of a C function. */
 void st_auto_c_return(void);
 
-/* A wait of the calling thread is over; its slice will be written.  Where calls
- * are not reported, the calls that contain it are made to begin before it, and to
- * end after it, and a slice that samples have found for it gets its times.
- * Returns the begin of the slice: after those of the calls whose BEGINs are
- * written. */
-uint64_t st_auto_wait_ends(uint64_t begin, uint64_t end);
+/* The work of the functions below. */
+void st_auto_note_wait(PyThreadState* thread, uint64_t begin);
+void st_auto_end_wait(uint64_t begin, uint64_t end);
+
+/* A wait of the calling thread begins, which may become a slice; `thread` is the
+ * thread's state.  Calls that samples find around the wait are made to begin before
+ * it.  Waits within it are left alone. */
+static inline void st_auto_wait_begins(PyThreadState* thread, uint64_t begin) {
+  if (ST_UNLIKELY(st_hooks.auto_detail))
+    st_auto_note_wait(thread, begin);
+}
+/* That wait has ended; its slice will be written.  The calls that samples have found
+ * around it are made to end after it, and a slice that samples have found for it
+ * gets its times. */
+static inline void st_auto_wait_ends(uint64_t begin, uint64_t end) {
+  if (ST_UNLIKELY(st_hooks.auto_detail))
+    st_auto_end_wait(begin, end);
+}
+/* That wait is over.  Does nothing if it has ended; else it has no slice. */
+static inline void st_auto_wait_is_over(uint64_t begin) {
+  st_auto_wait_ends(begin, 0);
+}
 
 /* A garbage collection begins on the calling thread; its slice is not written
  * yet. */

@@ -209,17 +209,6 @@ void st_wait_ends(struct st_shown_calls* s, uint64_t end, uint64_t at_latest) {
   Py_XDECREF(call.arguments);
 }
 
-void st_wait_is_known(struct st_shown_calls* s, uint64_t begin, uint64_t end) {
-  struct st_wait* w = &s->c_calls.wait;
-  if (w->slice.until) {
-    /* Its BEGIN is written, and is inside of the exact one. */
-    st_wait_ends(s, end - 2, end);
-    return;
-  }
-  w->begin = w->begin_at_earliest = begin;
-  st_wait_ends(s, end, end);
-}
-
 /* Whether a C function has called a Python function that is still open: then the
  * thread is not waiting in the C function. */
 static bool has_called(const struct st_shown_calls* s,

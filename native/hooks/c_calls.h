@@ -45,8 +45,6 @@ void st_wait_begins(struct st_shown_calls* s, uint64_t frame, PyObject* code,
 /* Handles the end of the open wait, if there is one.  The wait has ended at the
  * time `end` or up to `at_latest` after it. */
 void st_wait_ends(struct st_shown_calls* s, uint64_t end, uint64_t at_latest);
-/* Ends the open wait, if there is one, whose times are now known exactly. */
-void st_wait_is_known(struct st_shown_calls* s, uint64_t begin, uint64_t end);
 /* Writes the BEGIN of the innermost call, and that of the open wait, if they have
  * been open for long.  The thread's stack was unchanged until the time `until`. */
 void st_c_calls_write_open(struct st_shown_calls* s, uint64_t until);

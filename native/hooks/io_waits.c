@@ -89,7 +89,7 @@ static PyObject* subject_of(const struct call* c) {
 }
 
 static void write_wait(const struct call* c, uint64_t begin, uint64_t end) {
-  begin = st_auto_wait_ends(begin, end);
+  st_auto_wait_ends(begin, end);
   PyObject* subject = subject_of(c);
   PyObject* target = subject ? PyObject_CallOneArg(io.describe, subject) : NULL;
   if (subject && !target)
@@ -124,10 +124,12 @@ static PyObject* measured(const struct call* c) {
   if (!is_recording())
     return run(c);
   uint64_t begin = st_hooks.api->now();
+  st_auto_wait_begins(PyThreadState_Get(), begin);
   PyObject* result = run(c);
   uint64_t end = st_hooks.api->now();
   if (end - begin >= io.min_ns && is_recording())
     note_wait(c, result, begin, end);
+  st_auto_wait_is_over(begin);
   return result;
 }
 

@@ -4,7 +4,6 @@
 
 #include "core/hot.h"
 #include "hooks/auto_detail.h"
-#include "hooks/c_calls.h"
 #include "hooks/hook_thread.h"
 #include "hooks/known_locks.h"
 #include "hooks/lock_call.h"
@@ -79,14 +78,6 @@ struct wait {
   uint64_t begin, end;
 };
 
-/* Returns the begin of the slice.  A short wait rarely contains a sample that
- * finds a call around it. */
-static INLINE uint64_t begin_of(const struct wait* w) {
-  bool may_contain_samples =
-      !ST_CALLS_ARE_REPORTED && w->end - w->begin >= ST_LONG_C_CALL_NS;
-  return may_contain_samples ? st_auto_wait_ends(w->begin, w->end) : w->begin;
-}
-
 /* Returns the id of the thread for which this one has waited, as a borrowed
  * reference; None if it is unknown.  A lock that was this thread's was handed over
  * to one that has told so meanwhile. */
@@ -99,7 +90,6 @@ static INLINE PyObject* holder_of(const struct wait* w) {
 }
 
 static INLINE void write_wait(const struct wait* w) {
-  uint64_t begin = begin_of(w);
   PyObject* template = waits.for_lock, *place = NULL;
   if (ST_LIKELY(w->known->lock == w->lock)) {
     place = st_known_lock_place(w->known);
@@ -108,7 +98,7 @@ static INLINE void write_wait(const struct wait* w) {
   }
   bool has_timed_out = w->result == waits.false_;
   const struct st_past_slice slice = {
-      begin,
+      w->begin,
       w->end,
       {place ? place : waits.none, holder_of(w),
        has_timed_out ? waits.true_ : waits.none},
@@ -123,6 +113,7 @@ __attribute__((noinline)) static void note_long(const struct wait* w) {
   if (ST_UNLIKELY(st_hidden_uses_lock(w->thread)))
     return;
   st_hook_thread.writes_wait = true;
+  st_auto_wait_ends(w->begin, w->end);
   write_wait(w);
   st_hook_thread.writes_wait = false;
 }
@@ -172,26 +163,33 @@ static INLINE PyObject* run_as_waiting(const struct st_lock_call* c,
   return result;
 }
 
+static INLINE void note(const struct wait* w, const struct st_lock_call* c,
+                        bool was_read) {
+  if (ST_UNLIKELY(!is_recording()))
+    return;
+  if (ST_UNLIKELY(w->end - w->begin < ST_MIN_LOCK_WAIT_NS)) {
+    if (w->result == waits.true_)
+      count_short(w->thread, w->end - w->begin);
+  } else if (ST_LIKELY(has_waited(c, w->result, was_read))) {
+    if (ST_LIKELY(w->result != NULL))
+      note_long(w);
+    else
+      note_failed(w);
+  }
+}
+
 static INLINE PyObject* acquire_and_measure(const struct st_lock_call* c,
                                             struct st_known_lock* known,
                                             PyThreadState* thread,
                                             bool was_read) {
   uint64_t holder = known->lock == c->lock ? known->holder : 0;
   uint64_t begin = st_thread_now(&st_hook_thread);
+  st_auto_wait_begins(thread, begin);
   PyObject* result = run_as_waiting(c, known);
   uint64_t end = st_thread_now(&st_hook_thread);
-  if (ST_UNLIKELY(!is_recording()))
-    return result;
-  if (ST_UNLIKELY(end - begin < ST_MIN_LOCK_WAIT_NS)) {
-    if (result == waits.true_)
-      count_short(thread, end - begin);
-  } else if (ST_LIKELY(has_waited(c, result, was_read))) {
-    const struct wait w = {thread, known, c->lock, result, holder, begin, end};
-    if (ST_LIKELY(result != NULL))
-      note_long(&w);
-    else
-      note_failed(&w);
-  }
+  const struct wait w = {thread, known, c->lock, result, holder, begin, end};
+  note(&w, c, was_read);
+  st_auto_wait_is_over(begin);
   return result;
 }
 

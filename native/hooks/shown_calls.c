@@ -62,7 +62,7 @@ static void forget(struct st_shown_calls* s) {
   while (s->c_calls.depth)
     Py_CLEAR(s->c_calls.open[--s->c_calls.depth].name);
   s->c_calls = (struct st_c_calls){0};
-  s->collection = s->step = (struct st_span){0};
+  s->collection = s->step = s->measured = (struct st_span){0};
   s->cpu = (struct st_cpu_time){0};
   st_suspended_clear(&s->suspended);
   s->left_at = 0;
@@ -437,7 +437,8 @@ static void close_innermost(struct st_shown_calls* s, uint64_t end) {
 }
 
 void st_shown_extend(struct st_shown_calls* s, uint64_t time) {
-  for (uint32_t i = 0; s->sampled && i < s->depth; i++) {
+  bool late = time <= s->measured.end;
+  for (uint32_t i = 0; s->sampled && !late && i < s->depth; i++) {
     struct st_shown_frame* f = &s->frames[i];
     if (f->sampled && f->last >= s->last_sample_time && f->last < time)
       f->last = time;
@@ -472,6 +473,17 @@ void st_shown_collection_ends(struct st_shown_calls* s, uint64_t now) {
   s->collection.end = now;
   for (uint32_t i = 0; i < s->depth; i++)
     s->frames[i].last = last_of(s, &s->frames[i]);
+}
+
+void st_shown_measured_ends(struct st_shown_calls* s, uint64_t now) {
+  uint32_t i = 0;
+  for (; i < s->depth && s->frames[i].begin < s->measured.begin; i++) {
+    struct st_shown_frame* f = &s->frames[i];
+    bool contains = !f->sampled || f->last >= s->measured.begin;
+    if (contains && f->last <= now)
+      f->last = now + 1;
+  }
+  st_shown_cut(s, i);
 }
 
 void st_shown_step_written(struct st_shown_calls* s, uint64_t now) {

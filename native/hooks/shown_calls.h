@@ -26,6 +26,7 @@
  */
 #pragma once
 
+#include "core/hot.h"
 #include "core/suspended_calls.h"
 #include "core/thread_list.h"
 #include "hooks/call_sites.h"
@@ -140,9 +141,9 @@ struct st_c_calls {
   struct st_wait wait;
 };
 
-/* A span: a time in which a C function calls Python functions, and whose slice
- * other code writes.  The last garbage collection of a thread, or the step of a
- * task that is open. */
+/* A span: a time in which a C function waits or calls Python functions, and whose
+ * slice other code writes.  The last garbage collection of a thread, the step of a
+ * task that is open, or a wait that hooks measure (lock_waits.h, io_waits.h). */
 struct st_span {
   uint64_t frame; /* The address of the frame that has called it. */
   /* `end` is 0 while it is open.  A step is over when the thread leaves its stack
@@ -152,17 +153,26 @@ struct st_span {
 
 struct st_shown_calls {
   struct st_thread_record thread;
+  /* The measured wait: `begin` is 0 if none is open, `end` is that of the last one
+   * that became a slice.  The times of such a slice are exact, and those of calls
+   * that samples have found are estimates: so these lie outside of the slice.
+   * What each wait needs is here, in few lines of the processor's caches. */
+  struct st_span measured;
+  uint64_t sampled_stacks; /* The `st_sampled_stacks` that are merged. */
+  /* The time of this thread's last merged sample. */
+  uint64_t last_sample_time;
+  uint32_t generation;
+  /* Whether the thread is handling an event, perhaps waiting without the
+   * GIL. */
+  bool busy;
   struct st_shown_frame* frames;
   uint32_t depth, capacity;
   /* The number of outermost frames whose BEGINs are written. */
   uint32_t begun;
   uint32_t sampled;
-  uint32_t generation;
   /* The time of the event or sample that is being handled. */
   uint64_t now;
   uint64_t last_event; /* The time of the last event of this thread. */
-  /* The time of this thread's last merged sample. */
-  uint64_t last_sample_time;
   /* Since when samples of this thread could not be merged; 0 if the last one
    * was. */
   uint64_t missed_since;
@@ -186,9 +196,6 @@ struct st_shown_calls {
    * begins earlier. */
   uint64_t left_at;
   uint64_t run_ns; /* How long the thread has run since its last wait. */
-  /* Whether the thread is handling an event, perhaps waiting without the
-   * GIL. */
-  bool busy;
 };
 
 struct st_shown_counts {
@@ -197,7 +204,7 @@ struct st_shown_counts {
   uint64_t shown, found, counted;
 };
 
-extern _Thread_local struct st_shown_calls* st_thread_shown;
+extern ST_OWN _Thread_local struct st_shown_calls* st_thread_shown;
 extern struct st_shown_counts st_shown_counts;
 
 /* Returns the struct of the calling thread, and makes it on first use.  Returns
@@ -242,7 +249,8 @@ void st_shown_refresh(struct st_shown_calls* s, uint64_t now);
 /* Returns the time until which the thread's stack was unchanged: at most `now`,
  * 0 if there is no sample. */
 uint64_t st_shown_unchanged_until(const struct st_shown_calls* s, uint64_t now);
-/* Sets `last` to `time` in each frame of the thread's last stack sample. */
+/* Sets `last` to `time` in each frame of the thread's last stack sample.  A time
+ * before the end of the last measured wait is too late: it may lie in a wait. */
 void st_shown_extend(struct st_shown_calls* s, uint64_t time);
 /* Closes all frames deeper than `depth`.  Each call ends at the time `last` of
  * its frame. */
@@ -263,6 +271,14 @@ void st_shown_settle(struct st_shown_calls* s, uint64_t frame);
 /* The thread's garbage collection ends now.  The calls that contain it end
  * later. */
 void st_shown_collection_ends(struct st_shown_calls* s, uint64_t now);
+/* The thread's measured wait ends now: the calls that samples have found around it
+ * end later, and those in it, of a signal handler, have ended. */
+void st_shown_measured_ends(struct st_shown_calls* s, uint64_t now);
+/* Whether the wait that samples have found is the measured one, which is open.  Its
+ * slice begins 1 ns before that one's. */
+static inline bool st_shown_found_measured(const struct st_shown_calls* s) {
+  return s->c_calls.wait.site && s->c_calls.wait.begin + 1 == s->measured.begin;
+}
 /* The slice of the thread's step was written, up to `now`: the calls that contain
  * it end later. */
 void st_shown_step_written(struct st_shown_calls* s, uint64_t now);

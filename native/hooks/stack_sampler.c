@@ -117,6 +117,8 @@ static uint64_t last_walk;
 /* The end of the last gap in the samples of all threads. */
 static uint64_t gap_end;
 
+_Atomic uint64_t st_sampled_stacks;
+
 static struct known_thread* take_unused(void) {
   struct known_thread* k = unused;
   if (k)
@@ -557,8 +559,10 @@ static uint64_t sample_threads(bool second) {
       continue;
     k->native_id = thread.native_id;
     k->pass = pass;
-    if (!second || k->has_new)
+    if (!second || k->has_new) {
       sample_thread(k, state, second);
+      atomic_fetch_add(&st_sampled_stacks, 1);
+    }
     if (k->has_new)
       last_new = k->time;
   }

@@ -30,8 +30,11 @@
  */
 #pragma once
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "core/hot.h"
 
 enum {
   /* The shortest pause between two rounds. */
@@ -40,6 +43,10 @@ enum {
    * This is the threshold at the start of the recording. */
   ST_SECOND_LOOK_NS = 50000,
 };
+
+/* How many stacks were sampled, also those that were not passed on because they were
+ * unchanged. */
+extern ST_OWN _Atomic uint64_t st_sampled_stacks;
 
 /* Starts the sampling thread.  Returns false if the system lets no process read
  * its own memory, or if no thread can be started. */

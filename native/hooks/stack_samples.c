@@ -174,18 +174,25 @@ static bool is_movable(const struct st_shown_frame* f) {
   return f->found && !f->written;
 }
 
+static uint64_t later_of(uint64_t time, uint64_t other) {
+  return time > other ? time : other;
+}
+
 /* Returns the earliest begin of a new frame at `index`.  The outer frames that
- * can be moved begin at least 1 ns after each other. */
+ * can be moved begin at least 1 ns after each other.  A new innermost frame, and
+ * those that it moves, begin after the last measured wait. */
 static uint64_t earliest_begin(const struct st_shown_calls* s, uint32_t index) {
-  for (uint32_t i = index; i-- > 0;) {
-    const struct st_shown_frame* f = &s->frames[i];
-    uint64_t between = index - 1 - i;
-    if (f->child_end)
-      return f->child_end + between;
-    if (!is_movable(f))
-      return f->begin + 1 + between;
+  uint64_t waited = index == s->depth ? s->measured.end : 0;
+  uint64_t least = later_of(s->left_at, waited);
+  uint32_t i = index;
+  while (i > 0 && is_movable(&s->frames[i - 1]) &&
+         !s->frames[i - 1].child_end && s->frames[i - 1].begin > waited)
+    i--;
+  if (i > 0) {
+    const struct st_shown_frame* f = &s->frames[i - 1];
+    least = later_of(f->child_end ? f->child_end - 1 : f->begin, waited);
   }
-  return s->left_at ? s->left_at + 1 + index : index;
+  return least ? least + 1 + index - i : index;
 }
 
 /* Moves the begins of outer frames back, so that they are before the begin of
@@ -285,6 +292,14 @@ static int called_by_collector(const struct st_shown_calls* s,
   return called_in(c, seen, depth);
 }
 
+/* Does the same with a measured wait. */
+static int called_in_wait(const struct st_shown_calls* s,
+                          const struct st_stack_frame* seen, int depth,
+                          uint64_t time) {
+  return time < s->measured.begin ? depth
+                                  : called_in(&s->measured, seen, depth);
+}
+
 /* Inserts the stack's new frames between the frames that are already known.
  * Confirms the frames that an earlier sample has found and that are still on
  * the stack. */
@@ -294,10 +309,12 @@ static void add_seen(struct st_shown_calls* s,
   uint32_t i = 0;
   int in_collector = called_by_collector(s, seen, depth, from->time);
   int in_step = s->step.end ? depth : called_in(&s->step, seen, depth);
+  int in_wait = called_in_wait(s, seen, depth, from->time);
   uint64_t first = from->time > s->step.begin ? from->time : s->step.begin + 1;
   for (int at = depth - 1; at >= 0; at--) {
     uint64_t most = at >= in_step        ? s->step.begin
                     : at >= in_collector ? s->collection.begin
+                    : at >= in_wait      ? s->measured.begin - 1
                                          : UINT64_MAX;
     uint64_t begin = most <= first ? most - 1 : first;
     if (i < s->depth && is_call(&s->frames[i], &seen[at])) {
@@ -351,6 +368,13 @@ static int real_stack(const struct st_shown_calls* s,
   return depth;
 }
 
+/* Whether the innermost frame of the sample is in a measured wait. */
+static bool is_measured(const struct st_shown_calls* s,
+                        const struct st_stack_sample* from) {
+  return from->depth &&
+         called_in_wait(s, from->frames, from->depth, from->time) == 0;
+}
+
 /* Handles the wait in which the innermost frame of the sample is. */
 static void add_wait(struct st_shown_calls* s,
                      const struct st_stack_sample* from) {
@@ -359,10 +383,13 @@ static void add_wait(struct st_shown_calls* s,
     return;
   uint64_t first =
       (uint64_t)(uintptr_t)((PyCodeObject*)r->code)->co_code_adaptive;
-  uint64_t begin =
-      from->wait_begin > s->last_event ? from->wait_begin : s->last_event + 1;
+  uint64_t event = later_of(s->last_event, s->measured.end);
+  uint64_t earliest = later_of(from->wait_begin, event + 1);
+  uint64_t begin = later_of(from->before, s->measured.end + 1);
+  if (is_measured(s, from))
+    earliest = begin = s->measured.begin - 1;
   st_wait_begins(s, from->frames[0].address, r->code,
-                 (int)(from->instruction - first), begin, from->before);
+                 (int)(from->instruction - first), earliest, begin);
   st_backend_watch_calls(r);
 }
 
@@ -416,6 +443,12 @@ static void leave_for(struct st_shown_calls* s,
   st_switches_leave_for(s, seen, depth, until, limit);
 }
 
+/* Whether a measured wait has ended since the sample, which may lie in it. */
+static bool is_late(const struct st_shown_calls* s,
+                    const struct st_stack_sample* from) {
+  return from->time <= s->measured.end;
+}
+
 static void merge(struct st_shown_calls* s, const struct st_stack_sample* from,
                   bool entering) {
   static struct st_stack_frame real[ST_STACK_MAX_DEPTH];
@@ -429,7 +462,8 @@ static void merge(struct st_shown_calls* s, const struct st_stack_sample* from,
     depth = ST_CALLS_ARE_REPORTED ? real_stack(s, from, entering, real) : -1;
     seen = real;
   }
-  st_wait_ends(s, from->before, from->wait_end);
+  if (!st_shown_found_measured(s))
+    st_wait_ends(s, from->before, from->wait_end);
   if (s->cpu.read_at < from->time)
     s->cpu = (struct st_cpu_time){from->time, from->cpu_ns};
   uint64_t last_event = s->last_event;
@@ -437,12 +471,13 @@ static void merge(struct st_shown_calls* s, const struct st_stack_sample* from,
     leave_for(s, seen, depth, from);
   /* While ENDs are written, the thread itself may run: then the sample is old. */
   if (depth < 0 || !close_missing(s, seen, depth, from, certain) ||
-      s->last_event != last_event) {
+      s->last_event != last_event || is_late(s, from)) {
     drop_sample(s, from);
     return;
   }
   add_seen(s, seen, depth, from);
-  if (from->instruction && !certain && from->depth)
+  if (from->instruction && !certain && from->depth &&
+      !st_shown_found_measured(s))
     add_wait(s, from);
   s->last_sample_time = from->time;
   st_shown_write_due(s, from->time);
@@ -496,7 +531,7 @@ static void take_stack(uint64_t* at, bool entering) {
     if (s->missed_known < from.known)
       from.known = s->missed_known;
   }
-  if (s->busy && s != st_thread_shown) {
+  if ((s->busy && s != st_thread_shown) || (!from.gone && is_late(s, &from))) {
     drop_sample(s, &from);
     return;
   }

@@ -32,6 +32,11 @@
  * switched off while a call of it is open is not armed until the next sample.
  * Then that call may have ended since, so it may begin as late as that sample.
  *
+ * If the thread of a sample is in a wait that hooks measure (lock_waits.h,
+ * io_waits.h), the calls around the wait begin before it.  The end of the wait
+ * merges the samples in the ring, too, and these calls end after it.  A sample that
+ * comes later than that is dropped: its calls could not be put around the wait.
+ *
  * On CPython 3.11 the interpreter reports no calls.  There merging_thread.h
  * merges the samples, and a sample says how many of its outermost frames are
  * certainly the calls of the sample before.

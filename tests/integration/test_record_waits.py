@@ -53,6 +53,98 @@ def recorded(folder: Path, program: str, *options: str) -> Path:
     return trace
 
 
+MEASURED = """\
+import signal, threading, time
+def now():
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+held = threading.Lock()
+held.acquire()
+def wait(seconds):
+    begin = now()
+    held.acquire(timeout=seconds)
+    return begin, now(), int(seconds * 1e9)
+def wait_deeper(seconds, depth):
+    return wait_deeper(seconds, depth - 1) if depth else wait(seconds)
+PROGRAM
+with open("times", "w") as file:
+    print(*(number for wait in waits for number in wait), file=file)
+"""
+OFTEN = "waits = [wait_deeper(0.0005, number % 20) for number in range(1500)]"
+INTERRUPTED = """\
+def compute():
+    end = now() + 2_000_000
+    while now() < end:
+        pass
+def handle(number, frame):
+    compute()
+    time.sleep(0.002)  # sleep: a wait in the signal handler
+    compute()
+signal.signal(signal.SIGALRM, handle)
+signal.setitimer(signal.ITIMER_REAL, 0.013, 0.013)
+waits = [wait(0.1) for _ in range(5)]
+signal.setitimer(signal.ITIMER_REAL, 0)
+"""
+"""The calls of the signal handler are slices in the waits."""
+
+
+@pytest.mark.parametrize("program", [OFTEN, INTERRUPTED], ids=["often", "interrupted"])
+def test_each_wait_has_its_exact_times(tmp_path: Path, program: str) -> None:
+    """Also where only samples find the calls around it: on CPython 3.11."""
+    trace = recorded(tmp_path, MEASURED.replace("PROGRAM", program), "--waits")
+    numbers = map(int, (tmp_path / "times").read_text().split())
+    measured = list(zip(numbers, numbers, numbers, strict=True))
+    sql = """
+        select ts, ts + dur as end, parent_id in
+            (select id from slice where category = 'python.waits') as is_nested
+        from slice where category = 'python.waits' and dur > 0 order by ts"""
+    with TraceProcessor(str(trace), engine="sqlite") as processor:
+        found = [(row.ts, row.end, row.is_nested) for row in processor.query(sql)]
+    assert len(found) == len(measured)
+    for (begin, end, is_nested), (earliest, latest, length) in zip(found, measured, strict=True):
+        assert earliest - 1000 <= begin < end <= latest + 1000
+        assert end - begin >= length - 1000
+        assert not is_nested
+
+
+FIRST_LONG_CALL = """\
+import threading, time
+lock = threading.Lock()
+lock.acquire()
+def inner(seconds):
+    if seconds:
+        WAIT
+def outer(seconds):
+    inner(seconds)
+for _ in range(20000):
+    outer(0)
+outer(0.1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("wait", "category"),
+    [
+        ("lock.acquire(timeout=seconds)", "python.waits"),
+        ("time.sleep(seconds)", "python.io_waits"),  # sleep: the wait to be recorded
+    ],
+    ids=["lock", "sleep"],
+)
+def test_calls_that_were_short_before_lie_around_their_first_wait(
+    tmp_path: Path, wait: str, category: str
+) -> None:
+    trace = recorded(tmp_path, FIRST_LONG_CALL.replace("WAIT", wait), "--category", category)
+    sql = "select id, parent_id as parent, name, category, dur from slice"
+    with TraceProcessor(str(trace), engine="sqlite") as processor:
+        rows = {row.id: row for row in processor.query(sql)}
+    (row,) = (row for row in rows.values() if row.category == category and row.dur > 50_000_000)
+    assert row.dur >= 100_000_000
+    around = []
+    while row.parent is not None:
+        row = rows[row.parent]
+        around.append(row.name)
+    assert [name for name in around if name in {"inner", "outer"}] == ["inner", "outer"]
+
+
 @pytest.mark.parametrize("mode", [[], ["--full"], ["--sample", "1000hz"]])
 def test_wait_names_the_lock_and_its_holder(tmp_path: Path, mode: list[str]) -> None:
     trace = recorded(tmp_path, PROGRAM, "--waits", *mode)
