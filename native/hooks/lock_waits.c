@@ -79,14 +79,15 @@ struct wait {
 };
 
 /* Returns the id of the thread for which this one has waited, as a borrowed
- * reference; None if it is unknown.  A lock that was this thread's was handed over
- * to one that has told so meanwhile. */
+ * reference; None if it is unknown.  A lock that was this thread's may have been
+ * handed over to one that has told so meanwhile; else the thread has waited for
+ * itself. */
 static INLINE PyObject* holder_of(const struct wait* w) {
-  uint64_t own = w->thread->native_thread_id, holder = w->holder;
-  if (ST_LIKELY(!holder || holder == own))
-    holder = w->known->lock == w->lock ? w->known->holder : 0;
-  bool is_other = holder && holder != own;
-  return is_other ? st_thread_id_object(holder) : waits.none;
+  uint64_t holder = w->holder;
+  bool may_have_changed = !holder || holder == w->thread->native_thread_id;
+  if (ST_LIKELY(may_have_changed && w->known->lock == w->lock))
+    holder = w->known->holder;
+  return holder ? st_thread_id_object(holder) : waits.none;
 }
 
 static INLINE void write_wait(const struct wait* w) {

@@ -71,6 +71,15 @@ def test_lock_that_is_older_than_the_session_is_recorded(
     assert "made_at" not in waits[0].args
 
 
+def test_thread_that_waits_for_its_own_lock_is_the_holder() -> None:
+    with recorded("python.waits") as result:
+        lock = threading.Lock()
+        lock.acquire()
+        assert not lock.acquire(timeout=SHORT_S)
+    (wait,) = begins(result.events)
+    assert wait.args["held_by_tid"] == threading.get_native_id()
+
+
 def neighbours(locks: list[threading.Lock]) -> list[threading.Lock]:
     """Return two locks whose addresses begin the search for their slots at the same one."""
     by_hash: dict[int, threading.Lock] = {}
