@@ -182,8 +182,10 @@ struct st_code_record* st_code_record_get(PyObject* code) {
   if (r || !make_table())
     return r;
   r = new_record();
-  if (!r)
+  if (!r) {
+    st_hooks.counts.without_record++;
     return NULL;
+  }
   r->code = Py_NewRef(code);
   r->name = text_of(st_code_name(code));
   r->file = text_of(((PyCodeObject*)code)->co_filename);

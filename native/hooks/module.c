@@ -5,6 +5,7 @@
 #include "hooks/c_functions.h"
 #include "hooks/call_stack.h"
 #include "hooks/code_filter.h"
+#include "hooks/code_records.h"
 #include "hooks/collections.h"
 #include "hooks/coroutine_bounds.h"
 #include "hooks/fork_call.h"
@@ -233,13 +234,14 @@ static PyObject* stats(PyObject* Py_UNUSED(module),
     st_backend_check();
   const struct st_hook_counts* c = &st_hooks.counts;
   return Py_BuildValue(
-      "{sKsKsKsKsKsK}",                               //
+      "{sKsKsKsKsKsKsK}",                             //
       "too_deep", (unsigned long long)c->too_deep,    //
       "too_short", (unsigned long long)c->too_short,  //
       "unfinished", (unsigned long long)c->unfinished, "threads_replaced",
       (unsigned long long)c->threads_replaced, "threads_occupied",
       (unsigned long long)c->threads_occupied, "not_continued",
-      (unsigned long long)c->not_continued);
+      (unsigned long long)c->not_continued, "without_record",
+      (unsigned long long)c->without_record);
 }
 
 static PyObject* totals(PyObject* module, PyObject* unused) {
@@ -377,6 +379,8 @@ static int module_exec(PyObject* module) {
   if (!st_hooks.api)
     return -1;
   if (PyModule_AddIntConstant(module, "DEFAULT_MAX_DEPTH", DEFAULT_MAX_DEPTH) <
+          0 ||
+      PyModule_AddIntConstant(module, "MAX_CODE_RECORDS", ST_MAX_CODE_RECORDS) <
           0 ||
       st_add_around(module) < 0 || st_add_task_lives(module) < 0 ||
       st_add_task_steps(module) < 0 || st_add_manager_lives(module) < 0 ||

@@ -43,6 +43,8 @@ enum { ST_DEFAULT_THRESHOLD_NS = 50000 };
  * each reason. */
 struct st_hook_counts {
   _Atomic uint64_t too_deep; /* The number of calls deeper than max_depth. */
+  /* How often a code object could not get a record (code_records.h). */
+  _Atomic uint64_t without_record;
   _Atomic uint64_t
       too_short; /* The number of calls shorter than min_duration_ns. */
   /* The number of open calls that were closed by the return of a caller. */

@@ -7,6 +7,7 @@ from typing import Any, Final, final
 from stretto._native import Category, EventTemplate, Flow, Track
 
 DEFAULT_MAX_DEPTH: Final = 400
+MAX_CODE_RECORDS: Final = 65536
 
 def start(
     category: Category,
@@ -85,6 +86,8 @@ def stats() -> dict[str, int]:
     that could not be traced because the program set its own profiler: during the recording
     (`threads_replaced`), or before it (`threads_occupied`). `not_continued`: calls on the stacks of
     greenlets that have no slice after a switch back, because too many were suspended.
+    `without_record`: how often auto detail had no record for a code object, because there are
+    already MAX_CODE_RECORDS.
     """
 
 def totals() -> dict[str, Any]:

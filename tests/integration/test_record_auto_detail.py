@@ -50,6 +50,15 @@ def test_trace_never_exceeds_its_size(folder: Path, oracle: Any) -> None:
     assert oracle(run.trace).query("select count(*) from slice where name = 'own'") != [(0,)]
 
 
+@needs_events
+@pytest.mark.thorough
+def test_summary_says_if_a_program_makes_too_many_functions(folder: Path) -> None:
+    script = folder / "evaluates.py"
+    script.write_text("for k in range(66_000):\n    eval('k + 1')\n")
+    run = record(folder / "evaluates.pftrace", "--auto", str(script))
+    assert "functions after the first 65,536 are missing" in run.stderr
+
+
 def test_summary_names_the_functions_that_took_the_time(folder: Path) -> None:
     program = {
         "warm": ["f0", "body"],

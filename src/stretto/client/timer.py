@@ -5,11 +5,17 @@ from __future__ import annotations
 from _thread import allocate_lock, get_ident, get_native_id
 
 from stretto.client import fork
-from stretto.ports.helper_thread import start_helper_thread, wait_for_thread_exit
+from stretto.ports.helper_thread import (
+    END_TIMEOUT_S,
+    start_helper_thread,
+    wait_for_thread_exit,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+START_TIMEOUT_S = 1.0
 
 
 class _Run:
@@ -38,8 +44,9 @@ class _Run:
     def end(self) -> None:
         """End the thread, and wait for that."""
         self._end.release()
-        if self.ident != get_ident():
-            self._ended.acquire()
+        # A thread that had no memory for its first call never tells that it has ended.
+        timeout = END_TIMEOUT_S if self._native_id else START_TIMEOUT_S
+        if self.ident != get_ident() and self._ended.acquire(timeout=timeout):
             wait_for_thread_exit(self._native_id)
 
 
@@ -61,7 +68,7 @@ class Timer:
     def start(self) -> None:
         """Start to wait for the first call."""
         fork.before.append(self._end_run)
-        fork.after_in_parent.append(self._start_run)
+        fork.after_in_parent.append(self._start_again)
         self._start_run()
 
     def stop(self) -> None:
@@ -73,7 +80,7 @@ class Timer:
         """Leave the hooks of forks; in the child of a fork the thread doesn't exist."""
         for hooks, hook in (
             (fork.before, self._end_run),
-            (fork.after_in_parent, self._start_run),
+            (fork.after_in_parent, self._start_again),
         ):
             if hook in hooks:
                 hooks.remove(hook)
@@ -81,6 +88,13 @@ class Timer:
     def _start_run(self) -> None:
         self._run = _Run(self._function, self._phase_s, self._interval_s)
         self._phase_s = self._interval_s
+
+    def _start_again(self) -> None:
+        """Start again after a fork, unless there is no memory for a thread."""
+        try:
+            self._start_run()
+        except (RuntimeError, MemoryError):
+            self._run = None
 
     def _end_run(self) -> None:
         run, self._run = self._run, None

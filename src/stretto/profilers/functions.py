@@ -294,6 +294,12 @@ def problems() -> list[str]:
     if stats["not_continued"]:
         count = f"{stats['not_continued']:,}"
         lines.append(f"left out: {count} calls of greenlets after a switch back to them: too many")
+    if stats["without_record"]:
+        most = f"{_pyhooks.MAX_CODE_RECORDS:,}"
+        lines.append(
+            f"functions after the first {most} are missing, as of a program that calls "
+            "eval() or exec() with new code: --full and --sample record them"
+        )
     if stats["too_deep"]:
         depth = _tracer.options.max_depth
         option = "" if _tracer.options.auto_detail else " (--max-depth)"

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from stretto.analysis.export.lanes import read_lanes
 from stretto.analysis.export.profiles import collapsed
-from stretto.analysis.export.stacks import Stack, read_stacks
+from stretto.analysis.export.stacks import NANOSECONDS, SAMPLES, Stack, read_stacks
 from stretto.analysis.sample_totals import SampledFunction, sampled_threads, sampling_error
 from stretto.analysis.sample_weights import sample_hits
 from stretto.analysis.trace_tables import import_trace, table_rows
@@ -23,9 +24,12 @@ from stretto.protos.trace import (
     PerfSample,
     PerfSampleDefaults,
     ProcessTree,
+    ThreadDescriptor,
     Trace,
     TracePacket,
     TracePacketDefaults,
+    TrackDescriptor,
+    TrackEvent,
 )
 
 CLEARED, NEEDED = 1, 2
@@ -96,6 +100,31 @@ def test_shares_are_those_of_the_time() -> None:
         SampledFunction("slow", "/shop.py", 400, 400),
         SampledFunction("fast", "/shop.py", 300, 300),
     ]
+
+
+def slice_of(category: str) -> list[TracePacket]:
+    """Return a slice of a thread of the same process, of a category."""
+    event = TrackEvent(
+        type=TrackEvent.TYPE_SLICE_BEGIN, name="slice", categories=[category], track_uuid=5
+    )
+    end = TrackEvent(type=TrackEvent.TYPE_SLICE_END, track_uuid=5)
+    thread = ThreadDescriptor(pid=7, tid=7, thread_name="MainThread")
+    return [
+        TracePacket(track_descriptor=TrackDescriptor(uuid=5, thread=thread)),
+        TracePacket(timestamp=20, track_event=event, trusted_packet_sequence_id=9),
+        TracePacket(timestamp=90, track_event=end, trusted_packet_sequence_id=9),
+    ]
+
+
+@pytest.mark.parametrize(("category", "unit"), [("python.gc", SAMPLES), ("mine", NANOSECONDS)])
+def test_profile_has_samples_beside_slices_that_are_no_calls(category: str, unit: str) -> None:
+    importer = import_trace(
+        trace_of(samples(every(1_000_000), FAST, 300, first=10), slice_of(category))
+    )
+    found = read_stacks(importer, read_lanes(importer))
+    assert found.unit == unit
+    names = {stack.names[-1] for stack in found.stacks}
+    assert names == ({"fast"} if unit == SAMPLES else {"slice"})
 
 
 def test_error_is_that_of_fewer_equal_samples() -> None:

@@ -3,7 +3,10 @@ from __future__ import annotations
 import os
 import threading
 
+import pytest
+
 from stretto.client import fork, postponed
+from stretto.client import timer as timer_module
 from stretto.client.timer import Timer
 
 
@@ -45,6 +48,31 @@ def test_stopped_timer_leaves_the_hooks_of_forks() -> None:
     timer.start()
     timer.stop()
     assert ([*fork.before], [*fork.after_in_parent]) == before
+
+
+def test_fork_does_not_wait_for_a_thread_that_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(_: object) -> int:
+        return 1  # As a thread that has no memory for its first call.
+
+    monkeypatch.setattr(timer_module, "start_helper_thread", start)
+    monkeypatch.setattr(timer_module, "START_TIMEOUT_S", 0.001)
+    timer = Timer(int, 0, 1000)
+    timer.start()
+    timer.stop()
+
+
+def test_timer_ends_if_no_thread_can_be_started_after_a_fork(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(_: object) -> int:
+        raise RuntimeError("can't start new thread")
+
+    timer = Timer(int, 0, 1000)
+    timer.start()
+    fork.before[-1]()
+    monkeypatch.setattr(timer_module, "start_helper_thread", fail)
+    fork.after_in_parent[-1]()
+    timer.stop()
 
 
 def test_thread_is_not_there_during_a_fork_and_returns_afterwards() -> None:

@@ -1,4 +1,4 @@
-"""Stacks with their times: of slices, or of samples if the trace has no slices."""
+"""Stacks with their times: of slices, or of samples if no slice is a call."""
 
 from __future__ import annotations
 
@@ -14,6 +14,13 @@ if TYPE_CHECKING:
     from stretto.analysis.export.lanes import Lane, Slice
 
 NANOSECONDS, SAMPLES = "nanoseconds", "none"
+OBSERVED = frozenset(
+    [
+        "linux.syscall_waits",
+        *(f"python.{name}" for name in ("gc", "gil_waits", "io_waits", "loops", "waits")),
+    ]
+)
+"""Categories of slices that `stretto record` writes beside samples, and which are no calls."""
 
 
 class Stack(NamedTuple):
@@ -41,8 +48,10 @@ class Stacks(NamedTuple):
 
 def read_stacks(importer: _native.TraceImporter, lanes: list[Lane]) -> Stacks:
     """Return the stacks of a trace."""
-    if not lanes:
-        return Stacks(SAMPLES, list(_of_samples(importer)))
+    has_calls = any(_is_call(each) for lane in lanes for each in lane.slices)
+    samples = [] if has_calls else list(_of_samples(importer))
+    if samples or not lanes:
+        return Stacks(SAMPLES, samples)
     totals: dict[tuple[str, tuple[str, ...]], list[int]] = {}
     for lane in lanes:
         for names, self_time in self_times(lane.slices):
@@ -53,6 +62,10 @@ def read_stacks(importer: _native.TraceImporter, lanes: list[Lane]) -> Stacks:
         NANOSECONDS,
         [Stack(lane, names, *total) for (lane, names), total in totals.items()],
     )
+
+
+def _is_call(found: Slice) -> bool:
+    return found.end > found.start and found.category not in OBSERVED
 
 
 def self_times(slices: list[Slice]) -> Iterator[tuple[tuple[str, ...], int]]:

@@ -67,7 +67,8 @@ Other data (packets of other data sources, CPU times, more than 15 arguments) is
 counted in the summary. Text and JSON can hold all fields of the schema. A trace compressed by gzip
 is decompressed. A .json file may also be Chrome's JSON, which is recognized by its content. The
 formats from chrome on are written of all that `stretto query` reads, and not read otherwise.
-Profiles have the stacks of slices, or of samples if there are no slices.
+Profiles have the stacks of slices, or of samples if there are no slices but those of waits and
+garbage collections.
 """
 
 
