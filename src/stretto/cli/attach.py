@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from stretto.base.errors import CommandError, ConfigError
 from stretto.base.trace_name import name_complaint
 from stretto.cli.native_lines import native_lines
-from stretto.cli.output_file import open_output
+from stretto.cli.output_file import STANDARD, open_output
 from stretto.cli.record.options import parse_rate, parse_time_ns
 from stretto.cli.text_table import as_table
 from stretto.cli.verb_parser import VerbParser, flag
@@ -200,7 +200,8 @@ def print_summary(profile: Profile, settings: Settings, path: str) -> None:
     text += "".join(f"\n{line}." for line in (*cut_lines(profile), *native_lines(profile)))
     for pid, problem in profile.problems.items():
         text += f"\n{pid} was not sampled: {problem}"
-    _tell(f"{text}\nThe trace is in {path}.")
+    place = "on the standard output" if path == STANDARD else f"in {path}"
+    _tell(f"{text}\nThe trace is {place}.")
 
 
 def cut_lines(profile: Profile) -> list[str]:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from stretto._native import PythonSampler, read_process_memory
+from stretto.base import proc_files
 from stretto.base.errors import StrettoError
 from stretto.profilers.sampling.elf import ElfFile
 from stretto.profilers.sampling.layout import OFFSETS_BYTES, OFFSETS_COOKIE, Layout, layout_of
@@ -129,6 +130,8 @@ def find_python(pid: int) -> PythonProcess:
                 return found
     except OSError as error:
         raise _unreadable(pid, error) from error
+    if proc_files.stat(pid)[:1] == [b"Z"]:
+        raise ProcessError(f"Process {pid} has ended; only its parent's wait() is missing.")
     raise NoPythonError(f"Process {pid} has no CPython interpreter (version 3.11 to 3.15).")
 
 

@@ -25,7 +25,7 @@ from stretto.profilers.sampling.process import ProcessError
 from stretto.profilers.sampling.sample_forms import defaults_of, torn_sample
 from stretto.profilers.sampling.shortfalls import Shortfalls
 from stretto.profilers.sampling.slower import period_note
-from stretto.profilers.sampling.stacks import kernel_name
+from stretto.profilers.sampling.stacks import kernel_name, running_scripts
 from stretto.profilers.sampling.thread_names import read_thread_names
 from stretto.protos.trace import ClockSnapshot, ProcessTree, TracePacket
 from stretto.protozero.wire import bytes_field
@@ -94,6 +94,7 @@ class ProcessSamples:
         self._process = process
         self._names_itself = names_itself
         self._scripts = set() if scripts is None else scripts
+        self._scripts.update(running_scripts(process))
         self._threads: set[int] = set()
         self._names: dict[int, str] = {}
         self._undescribed: set[int] = set()

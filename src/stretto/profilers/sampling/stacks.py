@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from stretto.base import proc_files
+from stretto.profilers.sampling.code_origin import is_body, runs_scripts
 from stretto.profilers.sampling.objects import ObjectReader
 from stretto.profilers.sampling.process import WALL, ProcessError
 from stretto.profilers.sampling.thread_names import read_thread_names
@@ -81,6 +83,25 @@ def read_stacks(process: PythonProcess) -> list[ThreadStack]:
         for state, native_id, holds_gil, numbers in rows
     ]
     return sorted(stacks, key=lambda each: (each.native_id != process.pid, each.native_id))
+
+
+def running_scripts(process: PythonProcess) -> set[str]:
+    """Return the files of the scripts that a process runs, also if their threads sleep.
+
+    A script is the body of a file that nothing has called, or `runpy`. Empty if it can't be read.
+    """
+    try:
+        stacks = read_stacks(process)
+    except ProcessError:
+        return set()
+    calls = (pairwise([None, *reversed(stack.frames or [])]) for stack in stacks)
+    return {
+        frame.filename
+        for caller, frame in chain.from_iterable(calls)
+        if frame is not None
+        and is_body(frame.function, frame.filename)
+        and (caller is None or runs_scripts(caller.filename))
+    }
 
 
 def kernel_name(pid: int, native_id: int) -> str:

@@ -8,8 +8,10 @@ import sys
 
 import pytest
 
+from stretto.base import proc_files
 from stretto.profilers.sampling import process as module
 from stretto.profilers.sampling.process import WALL, ProcessError, find_python
+from tests.support.polling import wait_until
 from tests.support.python_targets import ASLEEP, running
 
 
@@ -39,6 +41,13 @@ def test_program_without_python_is_refused() -> None:
                 find_python(program.pid)
         finally:
             program.kill()
+
+
+def test_process_whose_parent_has_not_waited_is_refused() -> None:
+    with subprocess.Popen(["true"]) as program:
+        wait_until(lambda: proc_files.stat(program.pid)[:1] == [b"Z"])
+        with pytest.raises(ProcessError, match="has ended"):
+            find_python(program.pid)
 
 
 @pytest.mark.parametrize(("user", "missing"), [(0, "CAP_SYS_PTRACE"), (1000, "ptrace_scope")])

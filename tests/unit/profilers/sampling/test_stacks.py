@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
+from pathlib import Path
 
 from stretto.profilers.sampling.process import find_python
-from stretto.profilers.sampling.stacks import ThreadStack, read_stacks
+from stretto.profilers.sampling.stacks import ThreadStack, read_stacks, running_scripts
 from tests.support.polling import wait_until
 from tests.support.python_targets import ASLEEP, BUSY, HEAD, running
 
@@ -44,6 +46,21 @@ def test_each_thread_has_a_stack_and_the_main_thread_is_first() -> None:
     assert functions(main)[-1] == "<module>"
     assert functions(other)[0] == "waits"
     assert not other.holds_gil
+
+
+def test_script_of_a_sleeping_main_thread_is_found(tmp_path: Path) -> None:
+    script = tmp_path / "sleeps.py"
+    script.write_text(
+        "import time\nprint('ready', flush=True)\ntime.sleep(1000)  # sleep: sampled\n"
+    )
+    command = [sys.executable, str(script)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as program:
+        try:
+            assert program.stdout is not None
+            assert program.stdout.readline()
+            assert running_scripts(find_python(program.pid)) == {str(script)}
+        finally:
+            program.kill()
 
 
 def test_all_calls_of_a_deep_recursion_are_read() -> None:
