@@ -101,10 +101,10 @@ def test_slice_is_the_time_of_the_wait_and_names_the_holder(tmp_path: Path) -> N
         assert (row.track, row.thread) == ("GIL", "wanting")
         ((released, taken),) = (wait for wait in known if is_inside(row, wait))
         deviations.append((1 - (row.end - row.begin) / (taken - released), row.holder))
-    # A thread that loses its CPU meanwhile has a shorter slice: not always.
-    least, holder = min(deviations)
-    assert least < 0.02
-    assert holder == threading.get_native_id()
+    # A thread that loses its CPU meanwhile has a shorter slice, and the thread that writes the waits
+    # has the GIL now and then: not always.
+    holders = {holder for deviation, holder in deviations if deviation < 0.02}
+    assert threading.get_native_id() in holders
 
 
 def test_holder_is_the_thread_that_held_the_gil_although_it_has_ended(tmp_path: Path) -> None:
