@@ -101,7 +101,7 @@ def test_slice_is_the_time_of_the_wait_and_names_the_holder(tmp_path: Path) -> N
         assert (row.track, row.thread) == ("GIL", "wanting")
         ((released, taken),) = (wait for wait in known if is_inside(row, wait))
         deviations.append((1 - (row.end - row.begin) / (taken - released), row.holder))
-    # A thread that loses its CPU meanwhile has a shorter slice, and the thread that writes the waits
+    # A thread that loses its CPU meanwhile has a shorter slice, and the thread that writes waits
     # has the GIL now and then: not always.
     holders = {holder for deviation, holder in deviations if deviation < 0.02}
     assert threading.get_native_id() in holders

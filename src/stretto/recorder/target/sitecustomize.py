@@ -11,6 +11,7 @@ import os
 import sys
 
 OLDEST = (3, 11)
+IMPORT_SYSTEM = ("_frozen_importlib", "importlib._bootstrap")
 
 
 def _leave_path(folder):  # type: (str) -> None
@@ -29,16 +30,20 @@ def _fail(folder, reason):  # type: (str, str) -> None
 
 
 def _interrupt_later(signals, main):  # type: (object, int) -> None
-    """Send SIGINT to this process when its main thread has left `site`."""
+    """Send SIGINT to this process when its main thread runs the program.
+
+    Before that, C code imports `site`. There an interrupt could be lost in a callback of the import
+    system, which ignores exceptions.
+    """
     import time
 
-    while True:
-        frame = sys._current_frames().get(main)  # noqa: SLF001
-        while frame is not None and frame.f_globals.get("__name__") != "site":
-            frame = frame.f_back
-        if frame is None:
-            break
+    caller = None
+    while caller is None or caller in IMPORT_SYSTEM:
         time.sleep(0.001)
+        frame = sys._current_frames().get(main)  # noqa: SLF001
+        while frame is not None and frame.f_back is not None:
+            frame = frame.f_back
+        caller = frame and frame.f_globals.get("__name__", "")
     os.kill(os.getpid(), signals.SIGINT)  # type: ignore[attr-defined]
 
 
