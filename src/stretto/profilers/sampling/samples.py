@@ -85,6 +85,8 @@ class ProcessSamples:
         """The largest number of wanted periods that were between two samples."""
         self._sequence_id = sequence_id
         self._settings = settings
+        self._scripts = set() if scripts is None else scripts
+        self._scripts.update(running_scripts(process))
         self._start_us = boottime_ns() // US
         self._sampler = process.sampler(
             settings.mode, settings.period_ns, sequence_id, self._start_us, settings.form
@@ -93,8 +95,6 @@ class ProcessSamples:
         self._code = self._native_code() if settings.native else None
         self._process = process
         self._names_itself = names_itself
-        self._scripts = set() if scripts is None else scripts
-        self._scripts.update(running_scripts(process))
         self._threads: set[int] = set()
         self._names: dict[int, str] = {}
         self._undescribed: set[int] = set()
