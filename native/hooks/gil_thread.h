@@ -5,8 +5,8 @@
  * It takes the GIL only if there is work.  Meanwhile it begins no garbage collection
  * (held_collections.h).  Signals of the program are blocked in it.
  *
- * Life cycle: start with or without the GIL, stop with it.  A fork ends the thread in the
- * child: the user of the thread calls st_gil_thread_forget() there.
+ * Life cycle: start with or without the GIL, stop with it.  A fork ends the thread
+ * in the child: the user of the thread calls st_gil_thread_forget() there.
  */
 #pragma once
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 import signal
+import subprocess
+import sys
 from argparse import ArgumentTypeError
 from pathlib import Path
 
@@ -96,6 +98,34 @@ def test_summary_without_samples_names_the_option_for_waiting_threads(
     said = capsys.readouterr().err
     assert "0 samples" in said
     assert ("with --wall, waiting threads are sampled" in said) == named
+
+
+def test_functions_of_a_script_have_no_module_while_its_main_thread_sleeps(tmp_path: Path) -> None:
+    script, path = tmp_path / "shop.py", tmp_path / "out.pftrace"
+    script.write_text(
+        "import threading, time\n"
+        "def burn():\n while True: pass\n"
+        "threading.Thread(target=burn, daemon=True).start()\n"
+        "print('ready', flush=True)\n"
+        "time.sleep(1000)  # sleep: what is not sampled\n"
+    )
+    with subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE) as program:
+        try:
+            assert program.stdout is not None
+            assert program.stdout.readline()
+            command = Command("attach", str(program.pid), "-t", "1s", "-o", str(path))
+            with command:
+                assert command.wait() == 0
+        finally:
+            program.kill()
+    assert re.search(r" burn +/", command.said)
+    assert "shop.burn" not in command.said
+
+
+def test_trace_on_the_standard_output_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    settings = Settings(CPU, 1_000_000)
+    print_summary(Profile(settings, lambda _packets: None), settings, "-")
+    assert capsys.readouterr().err.endswith("The trace is on the standard output.\n")
 
 
 def test_cost_of_c_functions_is_said(tmp_path: Path) -> None:
