@@ -8,7 +8,8 @@
  * A record is found by the code's address, without a lock, because the sampling
  * thread does not hold the GIL.  So records are never removed during a
  * recording, and each keeps its code alive.  At most ST_MAX_CODE_RECORDS code
- * objects have a record; calls of further code objects are not recorded.
+ * objects have a record; calls of further code objects are not recorded, and the
+ * summary says so.
  *
  * Threads: written with the GIL, except the members that the sampling thread
  * writes.

@@ -11,9 +11,9 @@
  * has set is as it was, and what it asks for by gc.collect() is done; only the next
  * collection by the count may come up to ST_HELD_OBJECTS objects later.
  *
- * Limits: the main interpreter.  gc.get_count() may be negative meanwhile.  A hold
- * does nothing in an interpreter that keeps the count elsewhere.  All functions need
- * the GIL.
+ * Limits: the main interpreter.  gc.get_count() may be negative meanwhile, and stays
+ * so in the child if C code forks then.  A hold does nothing in an interpreter that
+ * keeps the count elsewhere.  All functions need the GIL.
  */
 #pragma once
 
