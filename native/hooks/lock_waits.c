@@ -248,14 +248,21 @@ static INLINE PyObject* acquire_recorded(enum kind kind,
   return acquire_as_asked(kind, *c, known, thread, !is_taken);
 }
 
+static INLINE void note_holder(struct st_known_lock* known,
+                               const PyObject* lock,
+                               const PyThreadState* thread) {
+  if (st_known_lock_claims(known, lock))
+    known->holder = thread->native_thread_id;
+}
+
 static INLINE PyObject* acquire(enum kind kind, const struct st_lock_call* c) {
   PyThreadState* thread = recorded_thread();
   if (ST_UNLIKELY(!thread))
     return st_lock_call_run(c);
   struct st_known_lock* known = st_known_lock_slot(c->lock);
   PyObject* result = acquire_recorded(kind, c, known, thread);
-  if (result == waits.true_ && st_known_lock_claims(known, c->lock))
-    known->holder = thread->native_thread_id;
+  if (result == waits.true_)
+    note_holder(known, c->lock, thread);
   return result;
 }
 
@@ -299,8 +306,8 @@ static PyObject* rlock_restore(PyObject* self, PyObject* state) {
     return st_lock_call_run(&c);
   struct st_known_lock* known = st_known_lock_slot(self);
   PyObject* result = acquire_and_measure(&c, known, thread, true);
-  if (result && st_known_lock_claims(known, self))
-    known->holder = thread->native_thread_id;
+  if (result)
+    note_holder(known, self, thread);
   return result;
 }
 
