@@ -1,8 +1,8 @@
 """The program of `bench/waits.py`: threads that wait in known ways.
 
-    python _waiting.py PATH      writes, for each thread, the ns that it has waited, as JSON
+    python _waiting.py PATH      writes the begin and end of each thread's waits, as JSON
 
-Each thread has the name of its kind of wait, and measures its waits itself.
+Each thread has the name of its kind of wait, and measures its waits itself, by the trace's clock.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ import ctypes
 import json
 import os
 import queue
+import resource
 import sys
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,7 +28,15 @@ MIN_GIL_WAIT_NS = 20_000
 """Shorter waits for the GIL have no slice."""
 
 
-def wait_for_lock() -> int:
+Wait = tuple[int, int]
+"""The begin and end of a wait, in ns of the trace's clock."""
+
+
+def now() -> int:
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+
+
+def wait_for_lock() -> Wait:
     lock, taken = threading.Lock(), threading.Semaphore(0)
 
     def hold() -> None:
@@ -39,109 +48,104 @@ def wait_for_lock() -> int:
     holder = threading.Thread(target=hold)
     holder.start()
     taken.acquire()
-    begin = time.perf_counter_ns()
+    begin = now()
     with lock:
-        waited = time.perf_counter_ns() - begin
+        end = now()
     holder.join()
-    return waited
+    return begin, end
 
 
-def wait_for_item() -> int:
+def wait_for_item() -> Wait:
     items: queue.Queue[int] = queue.Queue()
     timer = threading.Timer(WAIT_S, items.put, [1])
     timer.start()
-    begin = time.perf_counter_ns()
+    begin = now()
     items.get()
-    waited = time.perf_counter_ns() - begin
+    end = now()
     timer.join()
-    return waited
+    return begin, end
 
 
-def sleep() -> int:
-    begin = time.perf_counter_ns()
+def sleep() -> Wait:
+    begin = now()
     time.sleep(WAIT_S)
-    return time.perf_counter_ns() - begin
+    return begin, now()
 
 
-def read() -> int:
+def read() -> Wait:
     from_, to = os.pipe()
     timer = threading.Timer(WAIT_S, os.write, [to, b"x"])
     timer.start()
-    begin = time.perf_counter_ns()
+    begin = now()
     os.read(from_, 1)
-    waited = time.perf_counter_ns() - begin
+    end = now()
     timer.join()
     os.close(from_)
     os.close(to)
-    return waited
+    return begin, end
 
 
-def wait_for_gil() -> int:
-    """Want the GIL all the time while another thread holds it in a C function.
+def waits_for_gil() -> list[Wait]:
+    """Want the GIL all the time while another thread holds it in C functions, `WAITS` times.
 
     A C function reads the clock while the GIL is released, just before this thread wants it again.
-    When the other thread has asked for the GIL, it is lost between two such calls.  Not counted is
-    the time in which this thread could run, but other threads, as of the recorder, had its CPU.
+    When the other thread has asked for the GIL, it is lost between two such calls.
+
+    A thread that waits for the GIL gives its CPU away, which the kernel counts.  A turn of the loop
+    without that has no wait, however long it takes: the recorder may have had the CPU.
     """
     read_clock, clock = ctypes.CDLL(None).clock_gettime, (ctypes.c_long * 2)()
     hold_gil = ctypes.PyDLL(None).usleep
-    held: list[int] = []
+    ended: list[bool] = []
 
     def hold() -> None:
-        time.sleep(0.001)
-        held.append(hold_gil(int(WAIT_S * 1e6)))
+        for _ in range(WAITS):
+            time.sleep(0.001)
+            hold_gil(int(WAIT_S * 1e6))
+        ended.append(True)
 
-    with Delays() as delays:
-        _thread.start_new_thread(hold, ())
-        waited, delayed, taken = 0, delays.ns(), time.monotonic_ns()
-        while not held:
-            read_clock(time.CLOCK_MONOTONIC, clock)
-            before, released = taken, clock[0] * 10**9 + clock[1]
-            taken = time.monotonic_ns()
-            times = [ns for ns in (released - before, taken - released) if ns >= MIN_GIL_WAIT_NS]
-            last, delayed = delayed, delays.ns()
-            waited += max(sum(times) - (delayed - last), 0)
-    return waited
-
-
-class Delays:
-    """How long the calling thread was ready to run and had no CPU, as the kernel tells."""
-
-    def __enter__(self) -> Self:
-        self._file = os.open("/proc/thread-self/schedstat", os.O_RDONLY)
-        self._buffer = ctypes.create_string_buffer(128)
-        # Unlike os.pread, this function keeps the GIL.
-        self._read = ctypes.PyDLL(None).pread
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        os.close(self._file)
-
-    def ns(self) -> int:
-        size = self._read(self._file, self._buffer, len(self._buffer), ctypes.c_long(0))
-        return int(self._buffer.raw[:size].split()[1])
+    _thread.start_new_thread(hold, ())
+    waits: list[Wait] = []
+    given_away, taken = times_cpu_was_given_away(), now()
+    while not ended:
+        read_clock(time.CLOCK_BOOTTIME, clock)
+        before, released = taken, clock[0] * 10**9 + clock[1]
+        taken = now()
+        last, given_away = given_away, times_cpu_was_given_away()
+        if given_away != last:
+            waits += [(before, released), (released, taken)]
+    return [wait for wait in waits if wait[1] - wait[0] >= MIN_GIL_WAIT_NS]
 
 
-KINDS: dict[str, Callable[[], int]] = {
-    "lock": wait_for_lock,
-    "queue": wait_for_item,
-    "sleep": sleep,
-    "read": read,
-    "gil": wait_for_gil,
+def times_cpu_was_given_away() -> int:
+    """Return how often the calling thread has blocked.  It keeps the GIL."""
+    return resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw
+
+
+def many(wait: Callable[[], Wait]) -> Callable[[], list[Wait]]:
+    return lambda: [wait() for _ in range(WAITS)]
+
+
+KINDS: dict[str, Callable[[], list[Wait]]] = {
+    "lock": many(wait_for_lock),
+    "queue": many(wait_for_item),
+    "sleep": many(sleep),
+    "read": many(read),
+    "gil": waits_for_gil,
 }
 
 
 def main() -> None:
-    waited = dict.fromkeys(KINDS, 0)
+    waits: dict[str, list[Wait]] = {}
 
     def work(kind: str) -> None:
-        waited[kind] = sum(KINDS[kind]() for _ in range(WAITS))
+        waits[kind] = KINDS[kind]()
 
     for kind in KINDS:
         thread = threading.Thread(target=work, args=(kind,), name=kind)
         thread.start()
         thread.join()
-    Path(sys.argv[1]).write_text(json.dumps(waited))
+    Path(sys.argv[1]).write_text(json.dumps(waits))
 
 
 if __name__ == "__main__":
