@@ -103,19 +103,36 @@ void st_parse_smaps(struct st_text text, struct st_process_values* values) {
   }
 }
 
-bool st_parse_times(struct st_text text, struct st_process_times* times) {
-  const char* name_end = memrchr(text.at, ')', st_text_size(text));
-  if (!name_end)
+/* Returns where a word of `stat` is stored, or NULL; the words after the name are
+ * numbered from 0. */
+static uint64_t* stat_value(struct st_process_stat* stat, int word) {
+  switch (word) {
+    case 1:
+      return &stat->ppid;
+    case 6:
+      return &stat->flags;
+    case 11:
+      return &stat->user;
+    case 12:
+      return &stat->kernel;
+    case 19:
+      return &stat->start;
+    default:
+      return NULL;
+  }
+}
+
+bool st_parse_stat(struct st_text text, struct st_process_stat* stat) {
+  const char* name = memchr(text.at, '(', st_text_size(text));
+  const char* end = memrchr(text.at, ')', st_text_size(text));
+  if (!name || !end || end < name)
     return false;
-  struct st_text rest = {name_end + 1, text.end}, word, line;
+  stat->name = (struct st_text){name + 1, end};
+  struct st_text rest = {end + 1, text.end}, word, line;
   if (!st_text_line(&rest, &line))
     return false;
-  /* The words after the name are numbered from 0. */
   for (int i = 0; i < 20; i++) {
-    uint64_t* value = i == 11   ? &times->user
-                      : i == 12 ? &times->kernel
-                      : i == 19 ? &times->start
-                                : NULL;
+    uint64_t* value = stat_value(stat, i);
     if (value ? !st_text_u64(&line, value) : !st_text_word(&line, &word))
       return false;
   }

@@ -53,13 +53,17 @@ void st_parse_status(struct st_text text, struct st_status* status,
 /* Adds the sizes in `smaps_rollup` to the values. */
 void st_parse_smaps(struct st_text text, struct st_process_values* values);
 
-/* Times in clock ticks.  `start` is the time since boot. */
-struct st_process_times {
-  uint64_t user, kernel, start;
+/* The words of /proc/PID/stat.  Times are in clock ticks; `start` is the time
+ * since boot. */
+struct st_process_stat {
+  struct st_text name;
+  uint64_t ppid, flags, user, kernel, start;
 };
+/* PF_KTHREAD of <linux/sched.h>, in `flags`. */
+enum { ST_IS_KERNEL_THREAD = 0x200000 };
 /* Reads `stat`.  The name in it, in parentheses, may contain blanks and
  * parentheses. Returns false if it is damaged. */
-bool st_parse_times(struct st_text text, struct st_process_times* times);
+bool st_parse_stat(struct st_text text, struct st_process_stat* stat);
 
 /* Reads a file that contains only a number.  Returns false if it contains
  * anything else. */

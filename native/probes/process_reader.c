@@ -10,7 +10,7 @@
 
 #define PROCESS(name) ST_FIELD_PROCESS_TREE_PROCESS_##name
 
-enum { PATH_SIZE = 64, ENTRIES_SIZE = 4096 };
+enum { PATH_SIZE = 64, ENTRIES_SIZE = 4096, KTHREADD = 2 };
 
 void st_process_reader_init(struct st_process_reader* r, const char* proc,
                             const struct st_process_options* options) {
@@ -115,6 +115,12 @@ static struct st_text read_thread_file(struct st_process_reader* r,
   return read_file(r, (int32_t)thread->tgid, path, &r->other);
 }
 
+/* Returns whether `status` shows a name as it is. */
+static bool is_plain(struct st_text name) {
+  size_t size = st_text_size(name);
+  return !memchr(name.at, '\\', size) && !memchr(name.at, '\n', size);
+}
+
 /* Reads the name of a thread from `comm`, which the kernel writes in a third of
  * the time of `status`.  Returns false if there is none, or if `status` shows it
  * in another way: with a backslash. */
@@ -122,7 +128,7 @@ static bool read_name(struct st_process_reader* r, struct st_status* thread,
                       int32_t tid) {
   struct st_text text = read_thread_file(r, thread, tid, "comm");
   return st_text_line(&text, &thread->name) && text.at == text.end &&
-         !memchr(thread->name.at, '\\', st_text_size(thread->name));
+         is_plain(thread->name);
 }
 
 /* Reads name and inner ids of a thread.  Returns false if it has ended. */
@@ -210,29 +216,96 @@ static void write_other_threads(struct st_process_reader* r,
   free(ids);
 }
 
+/* Finds the children of kthreadd. */
+static void find_kernel_threads(struct st_process_reader* r) {
+  for (size_t i = 0; i < r->count; i++)
+    r->entries[i].has_kernel_parent = false;
+  st_parse_status(read_file(r, KTHREADD, "status", &r->status), &r->kthreadd,
+                  NULL);
+  if (!st_text_is(r->kthreadd.name, "kthreadd"))
+    return;
+  struct st_text ids = read_file(r, KTHREADD, "task/2/children", &r->other);
+  for (uint64_t id; st_text_u64(&ids, &id);) {
+    struct st_process_entry* e = id <= INT32_MAX ? find(r, (int32_t)id) : NULL;
+    if (e)
+      e->has_kernel_parent = true;
+  }
+}
+
+/* Reads the status of a kernel thread from `stat`.  Returns false if it is none,
+ * or if `status` shows its name in another way. */
+static bool read_kernel_thread(struct st_process_reader* r, int32_t pid,
+                               struct st_status* status,
+                               struct st_process_stat* stat) {
+  if (!st_parse_stat(read_file(r, pid, "stat", &r->other), stat) ||
+      !(stat->flags & ST_IS_KERNEL_THREAD) || !is_plain(stat->name))
+    return false;
+  *status = (struct st_status){.name = stat->name,
+                               .inner_ids = st_text_of(NULL, 0),
+                               .tgid = (uint64_t)pid,
+                               .ppid = stat->ppid,
+                               .uid = r->kthreadd.uid,
+                               .threads = 1,
+                               .kthread = 1,
+                               .has_kthread = r->kthreadd.has_kthread};
+  return true;
+}
+
+static void write_start(const struct st_process_reader* r,
+                        const struct st_process_stat* stat,
+                        struct st_message* process) {
+  st_message_append_varint(process, PROCESS(PROCESS_START_FROM_BOOT),
+                           st_scaled(stat->start, r->options.ns_per_tick));
+}
+
+static void write_kernel_thread(struct st_process_reader* r,
+                                const struct st_status* status,
+                                const struct st_process_stat* stat,
+                                struct st_message* tree) {
+  struct st_message process;
+  st_message_begin_nested(tree, &process, ST_FIELD_PROCESS_TREE_PROCESSES);
+  st_write_process(status, st_text_of(NULL, 0), &process);
+  if (r->options.ages)
+    write_start(r, stat, &process);
+  st_message_finalize(&process);
+}
+
+/* Writes a process that is described by `status`. */
+static void write_other_process(struct st_process_reader* r,
+                                const struct st_status* status,
+                                struct st_message* tree) {
+  struct st_process_stat stat;
+  struct st_message process;
+  int32_t pid = (int32_t)status->tgid;
+  struct st_text cmdline = st_text_of(NULL, 0);
+  if (status->kthread != 1)
+    cmdline = read_file(r, pid, "cmdline", &r->other);
+  st_message_begin_nested(tree, &process, ST_FIELD_PROCESS_TREE_PROCESSES);
+  st_write_process(status, cmdline, &process);
+  if (r->options.ages &&
+      st_parse_stat(read_file(r, pid, "stat", &r->other), &stat))
+    write_start(r, &stat, &process);
+  st_message_finalize(&process);
+}
+
 static void write_process(struct st_process_reader* r,
                           struct st_process_entry* entry, bool with_threads,
                           struct st_message* tree) {
   struct st_status status;
-  struct st_process_times times;
-  struct st_message process;
-  st_parse_status(read_file(r, entry->pid, "status", &r->status), &status,
-                  NULL);
-  /* If the process has ended, its id may now be that of another process's
-   * thread. */
-  if (status.tgid != (uint64_t)entry->pid)
-    return;
+  struct st_process_stat stat;
+  if (with_threads && entry->has_kernel_parent &&
+      read_kernel_thread(r, entry->pid, &status, &stat)) {
+    write_kernel_thread(r, &status, &stat, tree);
+  } else {
+    st_parse_status(read_file(r, entry->pid, "status", &r->status), &status,
+                    NULL);
+    /* If the process has ended, its id may now be that of another process's
+     * thread. */
+    if (status.tgid != (uint64_t)entry->pid)
+      return;
+    write_other_process(r, &status, tree);
+  }
   entry->is_described = true;
-  struct st_text cmdline = st_text_of(NULL, 0);
-  if (status.kthread != 1)
-    cmdline = read_file(r, entry->pid, "cmdline", &r->other);
-  st_message_begin_nested(tree, &process, ST_FIELD_PROCESS_TREE_PROCESSES);
-  st_write_process(&status, cmdline, &process);
-  if (r->options.ages &&
-      st_parse_times(read_file(r, entry->pid, "stat", &r->other), &times))
-    st_message_append_varint(&process, PROCESS(PROCESS_START_FROM_BOOT),
-                             st_scaled(times.start, r->options.ns_per_tick));
-  st_message_finalize(&process);
   if (r->options.main_threads)
     write_thread(&status, entry->pid, r->options.thread_names, tree);
   if (with_threads && status.threads != 1)
@@ -243,6 +316,8 @@ void st_write_process_tree(struct st_process_reader* r,
                            enum st_process_choice choice,
                            struct st_message* tree) {
   bool all = choice == ST_ALL_PROCESSES;
+  if (all)
+    find_kernel_threads(r);
   for (size_t i = 0; i < r->count; i++) {
     struct st_process_entry* e = &r->entries[i];
     if (all || (e->has_values && !e->is_described))
@@ -270,14 +345,14 @@ static void read_memory(struct st_process_reader* r, int32_t pid,
 
 static void read_values(struct st_process_reader* r, struct st_process_entry* e,
                         struct st_process_values* values) {
-  struct st_process_times times;
+  struct st_process_stat stat;
   struct st_status status;
   values->present = 0;
   if (r->options.runtimes &&
-      st_parse_times(read_file(r, e->pid, "stat", &r->other), &times)) {
+      st_parse_stat(read_file(r, e->pid, "stat", &r->other), &stat)) {
     uint64_t ns = r->options.ns_per_tick;
-    st_process_set(values, ST_RUNTIME_USER, st_scaled(times.user, ns));
-    st_process_set(values, ST_RUNTIME_KERNEL, st_scaled(times.kernel, ns));
+    st_process_set(values, ST_RUNTIME_USER, st_scaled(stat.user, ns));
+    st_process_set(values, ST_RUNTIME_KERNEL, st_scaled(stat.kernel, ns));
   }
   if (e->has_no_memory)
     return;

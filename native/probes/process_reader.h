@@ -7,6 +7,15 @@
  * The reader has an entry for each process of the last list, sorted by pid,
  * with the values that were written last.  The entry of a process that has
  * ended is removed, because another process may get its id.
+ *
+ * Kernel threads are most processes of many machines.  They are described by
+ * `stat`, which the kernel writes in half the time of `status`, and by what all
+ * of them share with their parent, kthreadd.  Its other children, programs that
+ * the kernel has started, don't have the flag of a kernel thread in `stat`.
+ *
+ *   2/status                its user; whether the kernel tells kernel threads
+ *   2/task/2/children       the ids of those whose `stat` is read first
+ *   PID/stat                flag, name and parent
  */
 #pragma once
 
@@ -27,6 +36,8 @@ struct st_process_options {
 struct st_process_entry {
   int32_t pid;
   bool is_described;
+  /* Whether the process is a child of kthreadd, during a scan. */
+  bool has_kernel_parent;
   /* Whether the process is a kernel thread or a zombie.  Its status is not read
    * again. */
   bool has_no_memory;
@@ -40,6 +51,8 @@ struct st_process_reader {
   DIR* proc;
   struct st_process_entry* entries;
   size_t count;
+  /* The status of kthreadd in the last scan. */
+  struct st_status kthreadd;
   struct st_read_buffer status, other;
 };
 

@@ -64,15 +64,18 @@ static void smaps_have_proportional_sizes(void) {
 }
 
 static void names_in_stat_may_contain_parentheses(void) {
-  struct st_process_times times;
+  struct st_process_stat stat;
   const char* text =
       "77 (a) b) S 1 77 77 0 -1 4194560 2 0 0 0 300 40 0 0 20 0 1 0 5555 1 2\n";
-  CHECK(st_parse_times(text_of(text), &times));
-  CHECK_EQ(times.user, 300);
-  CHECK_EQ(times.kernel, 40);
-  CHECK_EQ(times.start, 5555);
-  CHECK(!st_parse_times(text_of("77 (sh) S 1 2"), &times));
-  CHECK(!st_parse_times(text_of(""), &times));
+  CHECK(st_parse_stat(text_of(text), &stat));
+  CHECK_EQ(stat.user, 300);
+  CHECK_EQ(stat.kernel, 40);
+  CHECK_EQ(stat.start, 5555);
+  CHECK_EQ(stat.ppid, 1);
+  CHECK_EQ(stat.flags, 4194560);
+  CHECK(st_text_is(stat.name, "a) b"));
+  CHECK(!st_parse_stat(text_of("77 (sh) S 1 2"), &stat));
+  CHECK(!st_parse_stat(text_of(""), &stat));
 }
 
 static void file_with_more_than_a_number_is_refused(void) {

@@ -18,7 +18,7 @@ static void check_output(void) {
 static void check_process(struct st_text text) {
   struct st_status status;
   struct st_process_values values = {0};
-  struct st_process_times times;
+  struct st_process_stat stat;
   int64_t number;
   st_parse_status(text, &status, &values);
   st_parse_smaps(text, &values);
@@ -27,7 +27,7 @@ static void check_process(struct st_text text) {
   check_output();
   st_write_thread(&status, 5, true, output_begin());
   check_output();
-  st_parse_times(text, &times);
+  st_parse_stat(text, &stat);
   st_parse_number(text, &number);
 }
 

@@ -465,8 +465,13 @@ class ProducerIPCClient:
             self._end_connection()
 
     def _receive(self) -> bool:
-        """Receive data once and handle its frames; return False if no more data is available."""
-        received = self._end.recv_into(self._reader.space())
+        """Receive data once and handle its frames; return whether more data may be available.
+
+        A receive that leaves room has emptied the socket, or has stopped at a descriptor: then the
+        caller is called again.
+        """
+        space = self._reader.space()
+        received = self._end.recv_into(space)
         if received is None:
             return False
         size, fd = received
@@ -477,7 +482,7 @@ class ProducerIPCClient:
         self._reader.received(size)
         while not self._gone and (payload := self._reader.next_payload()) is not None:
             self._client.receive(payload)
-        return True
+        return size == len(space)
 
     def _on_command(self, command: ipc.GetAsyncCommandResponse | None, _has_more: bool) -> None:
         if command is None:

@@ -65,6 +65,7 @@ class ProcessStats(Probe):
 
     def stop(self) -> None:
         self._poll.stop()
+        del self._reader  # Its memory serves the next session; the collector may come much later.
 
     def clear_incremental_state(self) -> None:
         self._reader.forget()

@@ -194,6 +194,71 @@ def test_processes_that_have_ended_are_left_out_even_if_a_thread_has_their_id(ro
     assert [process.pid for process in tree(packets[0]).processes] == [2, 77]
 
 
+def kernel_stat(pid: int, name: str, flags: int = 0x208040) -> str:
+    return f"{pid} ({name}) I 2 0 0 0 -1 {flags} 0 0 0 0 0 0 0 0 20 0 1 0 9 0 0\n"
+
+
+def add_children_of_kthreadd(root: Path, **stats: str) -> None:
+    """Write the list of children, and `status` and `stat` of each."""
+    pids = {name: int(text.split()[0]) for name, text in stats.items()}
+    for name, pid in pids.items():
+        add_process(root, pid, f"status of {name}")
+        write_files(root, {f"proc/{pid}/stat": stats[name]})
+    write_files(root, {"proc/2/task/2/children": "".join(f"{pid} " for pid in pids.values())})
+
+
+def test_kernel_threads_are_described_by_stat(root: Path) -> None:
+    add_children_of_kthreadd(
+        root,
+        worker=kernel_stat(9, "kworker/0:1 (x)"),
+        helper=kernel_stat(10, "modprobe", flags=0x400),
+        odd=kernel_stat(11, "a\\b"),
+        damaged="12 (x) I 2",
+    )
+    options = {"record_thread_names": True, "record_process_age": True}
+    (packet,) = probing(root, scan_all_processes_on_start=True, **options).take()
+    _, worker, *others, _ = tree(packet).processes
+    assert vars(worker) == {
+        "pid": 9,
+        "ppid": 2,
+        "cmdline": ["kworker/0:1 (x)"],
+        "uid": 1000,  # That of kthreadd.
+        "cmdline_is_comm": True,
+        "is_kthread": True,
+        "process_start_from_boot": 9 * TICK,
+    }
+    names = [process.cmdline for process in others]
+    assert names == [["status of helper"], ["status of odd"], ["status of damaged"]]
+    assert [thread.name for thread in tree(packet).threads][1] == "kworker/0:1 (x)"
+
+
+def test_other_process_2_has_no_kernel_threads(root: Path) -> None:
+    add_children_of_kthreadd(root, child=kernel_stat(9, "of stat"))
+    add_process(root, 2, "sh", "sh")
+    (packet,) = probing(root, scan_all_processes_on_start=True).take()
+    assert [process.cmdline for process in tree(packet).processes][1] == ["status of child"]
+
+
+def test_kernel_threads_of_this_machine_are_described_as_in_their_status() -> None:
+    if not Path("/proc/2/task/2/children").exists():
+        pytest.skip("this machine shows no children of kthreadd")
+    (packet,) = probing(Path("/"), scan_all_processes_on_start=True).take()
+    shown = {p.pid: p for p in tree(packet).processes if p.cmdline_is_comm and p.ppid == 2}
+    compared = 0
+    for pid, process in shown.items():
+        try:
+            lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+        except OSError:
+            continue  # It has ended.
+        words = dict(line.split(":\t", 1) for line in lines if ":\t" in line)
+        assert (words["PPid"], words.get("Kthread", "1")) == ("2", "1")
+        assert int(words["Uid"].split()[0]) == process.uid
+        # A worker's name changes with its work: "kworker/0:1-events".
+        assert words["Name"].partition("-")[0] == process.cmdline[0].partition("-")[0]
+        compared += 1
+    assert compared > 0
+
+
 def test_old_kernel_has_no_kthread_line(root: Path) -> None:
     text = "Name:\tinit\nState:\tS (sleeping)\nTgid:\t1\nPid:\t1\nPPid:\t0\nUid:\t0\t0\t0\t0\n"
     write_files(root, {"proc/1/status": f"{text}VmSize:\t    4 kB\n"})
