@@ -316,7 +316,7 @@ void st_write_process_tree(struct st_process_reader* r,
                            enum st_process_choice choice,
                            struct st_message* tree) {
   bool all = choice == ST_ALL_PROCESSES;
-  if (all)
+  if (all && r->count)
     find_kernel_threads(r);
   for (size_t i = 0; i < r->count; i++) {
     struct st_process_entry* e = &r->entries[i];

@@ -49,6 +49,8 @@ static void machine_without_proc_has_no_processes(void) {
   CHECK_EQ(reader.count, 0);
   st_write_process_values(&reader, output_begin());
   output_is(0, "");
+  st_write_process_tree(&reader, ST_ALL_PROCESSES, output_begin());
+  output_is(0, "");
   st_process_reader_free(&reader);
 }
 
