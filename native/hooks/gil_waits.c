@@ -93,8 +93,8 @@ static int observed_take(pthread_cond_t* waited, pthread_mutex_t* mutex,
     return pthread_cond_timedwait(waited, mutex, until);
   if (own.recording != number) {
     own.recording = number;
-    own.holder = holder_id();
     own.begin = st_hooks.api->now();
+    own.holder = holder_id();
   }
   int result = pthread_cond_timedwait(waited, mutex, until);
   if (!st_python_gil_is_held()) {
