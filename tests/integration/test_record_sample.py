@@ -258,7 +258,9 @@ def test_sources_have_tables_of_their_own(
     tables = re.findall(r" samples by (python\.\w+)\n((?:.+\n|\n(?=\s*self))*)", text)
     found = dict(tables)
     assert len(tables) == 2
-    assert "rest (<string>)" not in found["python.cpu"]
+    # The last CPU time of `spin` may be noticed when `rest` sleeps already.
+    shares = re.findall(r"^ *([\d.]+) ±.* rest \(<string>\)", found["python.cpu"], re.M)
+    assert sum(map(float, shares)) < 5
     assert "rest (<string>)" in found["python.wall"]
     assert main(["summary", "--format", "json", str(run.path)]) == 0
     threads = json.loads(capsys.readouterr().out)["samples"]

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from stretto.analysis import TraceProcessor
 from stretto.cli.attach import duration, print_summary, rate
 from stretto.cli.main import main
 from stretto.profilers.sampling.process import CPU, GIL, WALL
@@ -100,7 +101,7 @@ def test_summary_without_samples_names_the_option_for_waiting_threads(
     assert ("with --wall, waiting threads are sampled" in said) == named
 
 
-def test_functions_of_a_script_have_no_module_while_its_main_thread_sleeps(tmp_path: Path) -> None:
+def test_script_names_its_process_and_its_functions_have_no_module(tmp_path: Path) -> None:
     script, path = tmp_path / "shop.py", tmp_path / "out.pftrace"
     script.write_text(
         "import threading, time\n"
@@ -120,6 +121,9 @@ def test_functions_of_a_script_have_no_module_while_its_main_thread_sleeps(tmp_p
             program.kill()
     assert re.search(r" burn +/", command.said)
     assert "shop.burn" not in command.said
+    with TraceProcessor(str(path)) as processor:
+        (row,) = processor.query(f"select name, cmdline from process where pid = {program.pid}")
+    assert (row.name, row.cmdline.strip()) == ("shop.py", "shop.py")
 
 
 def test_trace_on_the_standard_output_is_named(capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from stretto._native import boottime_ns
 from stretto.base import proc_files
+from stretto.profilers.sampling.command_line import named_command
 from stretto.profilers.sampling.interned_stacks import InternedStacks
 from stretto.profilers.sampling.native_code import LOOP, NativeCode
 from stretto.profilers.sampling.objects import ObjectReader
@@ -278,6 +279,8 @@ class ProcessSamples:
     def _described_process(self) -> ProcessTree.Process:
         cmdline, stat = proc_files.words(self.pid, "cmdline"), proc_files.stat(self.pid)
         ppid = int(stat[1]) if stat else None
+        # The trace processor cuts a command line of one word at the first space.
+        cmdline = [*named_command(cmdline), *[""] * (len(cmdline) == 1)]
         return ProcessTree.Process(pid=self.pid, ppid=ppid, cmdline=cmdline)
 
     def _count(self) -> None:
