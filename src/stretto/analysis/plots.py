@@ -239,7 +239,8 @@ def _flame(figure: Any, importer: Importer, pattern: str) -> None:
     for stack in found.stacks:
         matching = [at for at, name in enumerate(stack.names) if fnmatchcase(name, pattern)]
         if matching:
-            root.add(stack.names[matching[0] :], stack.value)
+            source = (stack.source,) if stack.source else ()
+            root.add((*source, *stack.names[matching[0] :]), stack.value)
     if not root.value:
         raise PlotError(f"there is no slice {pattern!r} with a duration")
     scale, unit = unit_of(root.value) if found.unit == NANOSECONDS else (1.0, "samples")

@@ -38,9 +38,15 @@ FAST, SLOW = 1, 2
 
 
 def samples(
-    timebase: PerfEvents.Timebase, stack: int, number: int, *, first: int, sequence: int = 1
+    timebase: PerfEvents.Timebase,
+    stack: int,
+    number: int,
+    *,
+    first: int,
+    sequence: int = 1,
+    pid: int = 7,
 ) -> list[TracePacket]:
-    """Return defaults with this timebase, and samples of a thread in a stack."""
+    """Return defaults with this timebase, and samples of a main thread in a stack."""
     names = ((FAST, b"fast"), (SLOW, b"slow"))
     data = InternedData(
         function_names=[InternedString(iid=iid, str=name) for iid, name in names],
@@ -62,7 +68,7 @@ def samples(
             timestamp=first + at,
             trusted_packet_sequence_id=sequence,
             sequence_flags=NEEDED,
-            perf_sample=PerfSample(pid=7, tid=7, callstack_iid=stack),
+            perf_sample=PerfSample(pid=pid, tid=pid, callstack_iid=stack),
         )
         for at in range(number)
     ]
@@ -74,8 +80,8 @@ def every(period: int, name: str = "cpu-clock") -> PerfEvents.Timebase:
 
 def trace_of(*groups: list[TracePacket]) -> bytes:
     tree = ProcessTree(
-        processes=[ProcessTree.Process(pid=7, cmdline=["shop.py"])],
-        threads=[ProcessTree.Thread(tid=7, tgid=7, name="MainThread")],
+        processes=[ProcessTree.Process(pid=pid, cmdline=["shop.py"]) for pid in (7, 8)],
+        threads=[ProcessTree.Thread(tid=pid, tgid=pid, name="MainThread") for pid in (7, 8)],
     )
     named = TracePacket(timestamp=1, process_tree=tree)
     return Trace(packet=[named, *(packet for group in groups for packet in group)]).encode()
@@ -169,6 +175,29 @@ def test_flame_graphs_have_the_weights_and_keep_the_numbers() -> None:
         Stack("MainThread", ("slow",), 400, 100),
     ]
     assert collapsed(stacks) == b"MainThread;fast 300\nMainThread;slow 400\n"
+
+
+def test_profiles_keep_processes_apart() -> None:
+    one, other = (
+        samples(every(1000), FAST, 3, first=10 * pid, sequence=pid, pid=pid) for pid in (7, 8)
+    )
+    stacks = read_stacks(import_trace(trace_of(one, other)), [])
+    assert stacks.stacks == [
+        Stack("MainThread of shop.py 7", ("fast",), 3, 3),
+        Stack("MainThread of shop.py 8", ("fast",), 3, 3),
+    ]
+
+
+def test_profiles_keep_sources_apart() -> None:
+    groups = (
+        samples(every(1000, "python.cpu"), FAST, 3, first=10),
+        samples(every(1000, "python.wall"), FAST, 5, first=20, sequence=2),
+    )
+    stacks = read_stacks(import_trace(trace_of(*groups)), [])
+    assert stacks.stacks == [
+        Stack("MainThread by python.cpu", ("fast",), 3, 3, "python.cpu"),
+        Stack("MainThread by python.wall", ("fast",), 5, 5, "python.wall"),
+    ]
 
 
 def test_tables_count_samples_alike() -> None:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from stretto.analysis.sample_weights import SampleHits, sample_hits
 from stretto.analysis.table_rows import rows_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from stretto import _native
     from stretto.analysis.export.lanes import Lane, Slice
+
+    Totals = dict[tuple["Origin", tuple[str, ...]], tuple[float, int]]
+    """The self time or the samples of each stack, and how often it occurred."""
 
 NANOSECONDS, SAMPLES = "nanoseconds", "none"
 OBSERVED = frozenset(
@@ -23,16 +27,29 @@ OBSERVED = frozenset(
 """Categories of slices that `stretto record` writes beside samples, and which are no calls."""
 
 
+class Origin(NamedTuple):
+    """Whose stacks they are: a lane of a process, and what took the samples, if they are such."""
+
+    lane: str
+    process: str
+    pid: int
+    source: str = ""
+
+
 class Stack(NamedTuple):
     """A stack of a lane, its self time in ns (or its samples), and how often it occurred.
 
-    Samples of longer periods count as several (`sample_weights.py`).
+    If the trace has stacks of several processes, `lane` names the process, too; if it has samples
+    of several sources, as `python.cpu` and `python.wall`, the source, which is also `source`; the
+    sum over sources means nothing. Samples of longer periods count as several
+    (`sample_weights.py`).
     """
 
     lane: str
     names: tuple[str, ...]
     value: int
     calls: int
+    source: str = ""
 
 
 class Stacks(NamedTuple):
@@ -49,19 +66,42 @@ class Stacks(NamedTuple):
 def read_stacks(importer: _native.TraceImporter, lanes: list[Lane]) -> Stacks:
     """Return the stacks of a trace."""
     has_calls = any(_is_call(each) for lane in lanes for each in lane.slices)
-    samples = [] if has_calls else list(_of_samples(importer))
+    samples = {} if has_calls else _of_samples(importer)
     if samples or not lanes:
-        return Stacks(SAMPLES, samples)
-    totals: dict[tuple[str, tuple[str, ...]], list[int]] = {}
+        return Stacks(SAMPLES, _named(samples))
+    return Stacks(NANOSECONDS, _named(_of_slices(lanes)))
+
+
+def _named(totals: Totals) -> list[Stack]:
+    """Return the stacks, with what tells them from those of other processes and sources."""
+    has_processes = len({origin.pid for origin, _ in totals}) > 1
+    has_sources = len({origin.source for origin, _ in totals}) > 1
+    return [
+        Stack(
+            _lane_name(origin, has_processes, has_sources),
+            stack,
+            round(value),
+            calls,
+            origin.source if has_sources else "",
+        )
+        for (origin, stack), (value, calls) in totals.items()
+    ]
+
+
+def _lane_name(origin: Origin, has_processes: bool, has_sources: bool) -> str:
+    process = f" of {origin.process or 'process'} {origin.pid}" if origin.pid else ""
+    source = f" by {origin.source}" if origin.source else ""
+    return f"{origin.lane}{process * has_processes}{source * has_sources}"
+
+
+def _of_slices(lanes: list[Lane]) -> Totals:
+    totals: Totals = {}
     for lane in lanes:
+        origin = Origin(lane.name, lane.process, lane.pid)
         for names, self_time in self_times(lane.slices):
-            total = totals.setdefault((lane.name, names), [0, 0])
-            total[0] += self_time
-            total[1] += 1
-    return Stacks(
-        NANOSECONDS,
-        [Stack(lane, names, *total) for (lane, names), total in totals.items()],
-    )
+            total, calls = totals.get((origin, names), (0, 0))
+            totals[origin, names] = total + self_time, calls + 1
+    return totals
 
 
 def _is_call(found: Slice) -> bool:
@@ -88,24 +128,44 @@ def _closed(entry: tuple[Slice, tuple[str, ...], list[int]]) -> tuple[tuple[str,
     return names, max(closed.end - closed.start - inside, 0)
 
 
-def _of_samples(importer: _native.TraceImporter) -> Iterator[Stack]:
+def _of_samples(importer: _native.TraceImporter) -> Totals:
+    stack_of, origin_of = _stack_names(importer), _sample_origins(importer)
+    totals: Totals = {}
+    for hits in _all_hits(importer):
+        key = origin_of(hits), stack_of(hits.callsite)
+        weight, count = totals.get(key, (0, 0))
+        totals[key] = weight + hits.samples * hits.weight, count + hits.samples
+    return totals
+
+
+def _stack_names(importer: _native.TraceImporter) -> Callable[[int], tuple[str, ...]]:
+    """Return a function that gives the names on a stack, from the outermost."""
     frames = {row["id"]: row["name"] or "?" for row in rows_of(importer, "stack_profile_frame")}
     sites = {row["id"]: row for row in rows_of(importer, "stack_profile_callsite")}
-    threads = {row["utid"]: row for row in rows_of(importer, "thread")}
-    counts: dict[tuple[int, int], tuple[float, int]] = {}
-    for hits in _all_hits(importer):
-        weight, count = counts.get((hits.utid, hits.callsite), (0, 0))
-        weight += hits.samples * hits.weight
-        counts[hits.utid, hits.callsite] = weight, count + hits.samples
-    for (utid, site), (weight, count) in counts.items():
+
+    @cache
+    def stack_of(callsite: int) -> tuple[str, ...]:
         names = []
-        at: int | None = site
+        at: int | None = callsite
         while at is not None:
             names.append(frames.get(sites[at]["frame_id"], "?"))
             at = sites[at]["parent_id"]
-        thread = threads.get(utid, {})
+        return tuple(reversed(names))
+
+    return stack_of
+
+
+def _sample_origins(importer: _native.TraceImporter) -> Callable[[SampleHits], Origin]:
+    threads = {row["utid"]: row for row in rows_of(importer, "thread")}
+    processes = {row["upid"]: row for row in rows_of(importer, "process")}
+
+    def origin_of(hits: SampleHits) -> Origin:
+        thread = threads.get(hits.utid, {})
+        process = processes.get(thread.get("upid"), {})
         lane = thread.get("name") or f"thread {thread.get('tid', 0)}"
-        yield Stack(lane, tuple(reversed(names)), round(weight), count)
+        return Origin(lane, process.get("name") or "", process.get("pid") or 0, hits.counter)
+
+    return origin_of
 
 
 def _all_hits(importer: _native.TraceImporter) -> Iterator[SampleHits]:
