@@ -12,6 +12,7 @@ import stretto
 from stretto.analysis.plots import KINDS
 from stretto.cli.main import main
 from tests.support.recorded_events import record
+from tests.support.sample_packets import FAST, every, samples, trace_of
 
 category = stretto.Category("test.plot")
 
@@ -194,6 +195,22 @@ def test_control_characters_in_a_picture_are_shown_as_numbers() -> None:
     (axes,) = draw(import_trace(recorded.trace), "flame", "t").axes
     shown = [text.get_text() for text in axes.texts]
     assert [r"\x1b[31m red \x0d" in text for text in shown] == [True]
+
+
+@pytest.mark.usefixtures("matplotlib")
+def test_sources_of_samples_are_drawn_beside_each_other() -> None:
+    from stretto.analysis.plots import draw
+    from stretto.analysis.trace_tables import import_trace
+
+    groups = (
+        samples(every(1000, "python.cpu"), FAST, 4, first=10),
+        samples(every(1000, "python.wall"), FAST, 5, first=20, sequence=2),
+    )
+    (axes,) = draw(import_trace(trace_of(*groups)), "flame", "t").axes
+    shown = [text.get_text() for text in axes.texts]
+    assert [text.partition(" ")[0] for text in shown] == [
+        *("python.wall", "fast", "python.cpu", "fast")
+    ]
 
 
 def test_error_without_matplotlib_names_the_extra(
