@@ -33,8 +33,8 @@ enum {
   /* The number of functions that each sampling round arms in turn, although
    * they were not found on a stack. */
   ARMED_IN_TURN = 1,
-  /* How often a stack is read in one sample, if the thread or this one did not
-   * run all the time meanwhile; and how long a read may take. */
+  /* How often a stack is read in one sample, if it is torn, or if the thread or
+   * this one did not run all the time meanwhile; and how long a read may take. */
   MAX_READS = 3,
   LONG_READ_NS = 200000,
   NS = 1000000000,
@@ -285,9 +285,9 @@ static int count_same(const struct st_stack_frame* a, int a_depth,
 
 /* Reads the frames of a thread down to `stop`.  If the thread has used no CPU
  * time meanwhile, the frames are those of one moment.  If it ran for a part of
- * the time, the stack is read again.  While a thread runs all the time, its
- * frames may be those of two moments, so such a read may not take long, as it
- * does if the sampling thread gets no CPU. */
+ * the time, or if the stack is torn, the stack is read again.  While a thread runs
+ * all the time, its frames may be those of two moments, so such a read may not take
+ * long, as it does if the sampling thread gets no CPU. */
 static int read_frames(struct known_thread* k, uint64_t address, uint64_t stop,
                        struct st_stack_frame* frames) {
   int depth = ST_STACK_TORN;
@@ -303,7 +303,8 @@ static int read_frames(struct known_thread* k, uint64_t address, uint64_t stop,
     uint64_t ran = st_thread_cpu_ns(k->native_id) - cpu;
     k->read_end = ran ? st_boottime_ns() : k->read_begin;
     uint64_t took = k->read_end - k->read_begin;
-    if (!ran || (ran > took / 2 && took < LONG_READ_NS))
+    bool is_good = depth != ST_STACK_TORN && ran > took / 2;
+    if (!ran || (is_good && took < LONG_READ_NS))
       break;
   }
   bool late = k->read_end - k->read_begin >= LONG_READ_NS;

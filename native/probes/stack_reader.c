@@ -14,6 +14,7 @@ enum {
   /* The number of bytes that are read of a thread state.  They contain all
    * members that a layout names. */
   THREAD_BYTES = 320,
+  GENERATOR = 1, /* The owner of the frames of generators and coroutines. */
 };
 
 static bool read_own(void* self, uint64_t address, void* to, size_t size) {
@@ -197,7 +198,9 @@ int st_stack_read(const struct st_stack_layout* layout,
       return ST_STACK_TORN;
     if (owner < layout->first_foreign_owner) {
       bool has_callee = depth && !frames[depth - 1].is_by_c;
-      if (!is_pointer(code) || (has_callee && runs(layout, bytes)))
+      bool is_suspended = owner == GENERATOR && !previous;
+      if (!is_pointer(code) || is_suspended ||
+          (has_callee && runs(layout, bytes)))
         return ST_STACK_TORN;
       uint16_t state = called ? layout->frame_state : 0;
       frames[depth++] = (struct st_stack_frame){

@@ -14,9 +14,12 @@
  *
  * Torn reads.  The thread may return and call during the read.  An impossible
  * stack (an unaligned pointer, a circle, an unknown owner, no memory, a caller
- * that runs while its callee does) is refused as ST_STACK_TORN.  A possible stack
- * that mixes frames of two moments cannot be detected here, so the caller has to
- * confirm a frame by a second read.  Depth and work are bounded.
+ * that runs while its callee does, a generator without a caller: it is suspended)
+ * is refused as ST_STACK_TORN.  So is on CPython 3.11 each stack of a thread
+ * whose outermost call is a generator's; only C code makes such a call, and later
+ * versions have a frame of another owner around it.  A possible stack that mixes
+ * frames of two moments cannot be detected here, so the caller has to confirm a
+ * frame by a second read.  Depth and work are bounded.
  *
  * The offsets of one CPython version are a table; hooks/python_layout.c has the
  * table of the running interpreter.  This unit does not include Python.h.

@@ -246,6 +246,17 @@ static void a_caller_that_c_code_has_called_python_for_may_run(void) {
   CHECK_EQ(read_two(&layout), 2);
 }
 
+/* A generator that is suspended, like one that has returned, has no caller. */
+static void a_generator_without_a_caller_is_torn(void) {
+  put_thread(STACK);
+  put_frame(STACK, 0, CODE, 1);
+  CHECK_EQ(read_stack(), ST_STACK_TORN);
+  put_thread(STACK + 200);
+  put_frame(STACK, 0, CODE, 1);
+  put_frame(STACK + 200, STACK, CODE, 0);
+  CHECK_EQ(read_stack(), ST_STACK_TORN);
+}
+
 static void a_circle_ends(void) {
   put_thread(STACK);
   put_frame(STACK, STACK + 200, CODE, 0);
@@ -335,6 +346,7 @@ int main(void) {
   RUN(a_caller_that_runs_is_torn);
   RUN(a_caller_that_runs_is_torn_if_tops_are_addresses);
   RUN(a_caller_that_c_code_has_called_python_for_may_run);
+  RUN(a_generator_without_a_caller_is_torn);
   RUN(a_circle_ends);
   RUN(of_a_deep_stack_the_innermost_frames_are_read);
   RUN(a_thread_state_that_is_gone_is_refused);

@@ -73,6 +73,28 @@ def test_slow_calls_of_a_function_that_was_fast_a_hundred_thousand_times_are_sli
     trace.check_long_calls()
 
 
+AROUND_GENERATORS = """
+import time
+def numbers(seconds):
+    until = time.perf_counter() + seconds
+    while time.perf_counter() < until:
+        yield from range(100)
+def outer(seconds):
+    for _ in numbers(seconds):
+        pass
+for _ in range(3):
+    outer(0.2)
+"""
+
+
+def test_call_that_iterates_over_a_generator_is_one_slice(folder: Path) -> None:
+    """Often the generator is suspended while the stack is read: then it has no caller any more."""
+    script = folder / "around_generators.py"
+    script.write_text(AROUND_GENERATORS)
+    trace = Trace(record(folder / "around_generators.pftrace", "--auto", str(script)))
+    assert [s.name for s in trace.slices].count("outer") == 3
+
+
 @pytest.mark.thorough
 def test_calls_of_fifty_threads_above_a_raised_threshold_are_slices(folder: Path) -> None:
     """The calls of 50 threads fill half of the trace's size, so the threshold rises."""
