@@ -23,6 +23,13 @@ static struct {
   struct entry entries[ST_LOOPS];
 } loops;
 
+/* The callback for which the native thread calls on_blocked().  The program may
+ * run meanwhile, and the callback may end: its end must be told later. */
+static struct {
+  const struct entry* entry; /* NULL if there is none, or if it has ended. */
+  uint64_t end;              /* 0 while it has not ended. */
+} reporting;
+
 /* The innermost entry of this thread, and its longest lag in this period. */
 static _Thread_local struct entry* current;
 static _Thread_local bool is_known;
@@ -117,6 +124,13 @@ static PyObject* callback_begins(PyObject* Py_UNUSED(module),
   Py_RETURN_TRUE;
 }
 
+static void tell_end(unsigned long thread, uint64_t begin, uint64_t end,
+                     PyObject* handle, bool is_reported) {
+  call(loops.on_end, Py_BuildValue("(kKKOO)", thread, (unsigned long long)begin,
+                                   (unsigned long long)end, handle,
+                                   is_reported ? Py_True : Py_False));
+}
+
 static PyObject* callback_ended(PyObject* Py_UNUSED(module),
                                 PyObject* const* Py_UNUSED(args),
                                 Py_ssize_t Py_UNUSED(count)) {
@@ -126,10 +140,13 @@ static PyObject* callback_ended(PyObject* Py_UNUSED(module),
   uint64_t begin = e->begin;
   e->last = st_hooks.api->now();
   e->begin = 0;
-  if (e->reported || (loops.limit_ns && e->last - begin >= loops.limit_ns))
-    call(loops.on_end, Py_BuildValue("(KKOO)", (unsigned long long)begin,
-                                     (unsigned long long)e->last, e->handle,
-                                     e->reported ? Py_True : Py_False));
+  if (reporting.entry == e) {
+    reporting.entry = NULL;
+    reporting.end = e->last;
+  } else if (e->reported ||
+             (loops.limit_ns && e->last - begin >= loops.limit_ns)) {
+    tell_end(e->thread, begin, e->last, e->handle, e->reported);
+  }
   if (!e->has_lag)
     release(e);
   Py_RETURN_NONE;
@@ -150,16 +167,27 @@ static bool some_blocked(void) {
   return false;
 }
 
+static void report_entry(struct entry* e) {
+  unsigned long thread = e->thread;
+  uint64_t begin = e->begin;
+  PyObject* handle = Py_NewRef(e->handle);
+  e->reported = true;
+  reporting.entry = e;
+  reporting.end = 0;
+  call(loops.on_blocked,
+       Py_BuildValue("(kKO)", thread, (unsigned long long)begin, handle));
+  reporting.entry = NULL;
+  if (reporting.end)
+    tell_end(thread, begin, reporting.end, handle, true);
+  Py_DECREF(handle);
+}
+
 static void report(void) {
   uint64_t now = st_hooks.api->now();
   for (int i = 0; i < ST_LOOPS; i++) {
     struct entry* e = &loops.entries[i];
-    if (!loops.limit_ns || !e->thread || !is_blocked(e, now))
-      continue;
-    e->reported = true;
-    call(loops.on_blocked,
-         Py_BuildValue("(kKO)", e->thread, (unsigned long long)e->begin,
-                       e->handle));
+    if (loops.limit_ns && e->thread && is_blocked(e, now))
+      report_entry(e);
   }
 }
 
@@ -171,6 +199,7 @@ static struct st_gil_thread watcher = {.name = "stretto-loops",
 /* In the child of a fork only the forking thread is left, with its entries. */
 static void forget(void) {
   st_gil_thread_forget(&watcher);
+  reporting.entry = NULL;
   unsigned long own = PyThread_get_thread_ident();
   for (int i = 0; i < ST_LOOPS; i++)
     if (loops.entries[i].thread != own)

@@ -18,7 +18,8 @@
  * If a callback has run for longer than the limit, the thread takes the GIL and
  * calls on_blocked(thread, begin, handle): the stack of the loop's thread is
  * then that of the blocking code.  When a callback of that length has ended,
- * on_end(begin, end, handle, reported) is called on the loop's thread.  A
+ * on_end(thread, begin, end, handle, reported) is called on the loop's thread; or
+ * on the native one, after on_blocked(), if the callback ended during that.  A
  * callback that never releases the GIL is reported by its end only.
  *
  * Before that, on_loop(thread) is called on each thread that runs a loop, once.

@@ -237,7 +237,7 @@ def watch_loops(
     limit_ns: int,
     on_loop: Callable[[int], object],
     on_blocked: Callable[[int, int, Any], object],
-    on_end: Callable[[int, int, Any, bool], object],
+    on_end: Callable[[int, int, int, Any, bool], object],
     on_lag: Callable[[int, int], object],
     /,
 ) -> None:
@@ -248,8 +248,9 @@ def watch_loops(
         on_loop: Called with the `get_ident()` of each thread that runs a loop, on this thread.
         on_blocked: Called with a thread, the begin of its callback and the callback's handle, on
             another thread, while the callback runs.
-        on_end: Called on the loop's thread with the begin, the end and the handle of such a
-            callback, and whether `on_blocked` was called for it.
+        on_end: Called with the thread, the begin, the end and the handle of such a callback, and
+            whether `on_blocked` was called for it; on the loop's thread, or on that of `on_blocked`
+            if the callback ended during this call.
         on_lag: Called on the loop's thread with the begin and the end of the time in which it was
             busy, for the longest one in 50 ms, and for each of 10 ms or more.
     """

@@ -94,8 +94,7 @@ def _on_blocked(thread: int, begin: int, handle: Any) -> None:
         _begin(thread, begin, handle, _calls(thread))
 
 
-def _on_end(begin: int, end: int, handle: Any, reported: bool) -> None:
-    thread = _get_ident()
+def _on_end(thread: int, begin: int, end: int, handle: Any, reported: bool) -> None:
     if not reported:
         _begin(thread, begin, handle, [])
     category.end(track=_tracks.get(thread), timestamp=end)

@@ -57,6 +57,32 @@ def test_blocked_step_has_its_stack(begun: threading.Event) -> None:
     assert len(of_type(result.events, END)) == 1
 
 
+def test_step_that_ends_while_it_is_reported_has_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    reported, ended, told = threading.Event(), threading.Event(), threading.Event()
+    begin, on_end = loop_watch._begin, loop_watch._on_end
+
+    def late(*args: object) -> None:
+        reported.set()
+        assert ended.wait(10)
+        begin(*args)  # type: ignore[arg-type]
+
+    def observed_end(*args: object) -> None:
+        on_end(*args)  # type: ignore[arg-type]
+        told.set()
+
+    async def checkout() -> None:
+        assert reported.wait(10)
+        await asyncio.sleep(0)
+        ended.set()
+
+    monkeypatch.setattr(loop_watch, "_begin", late)
+    monkeypatch.setattr(loop_watch, "_on_end", observed_end)
+    with recorded("python.loops") as result:
+        asyncio.run(checkout())
+        assert told.wait(10)
+    assert [event.type for event in of_type(result.events, BEGIN, END)] == [BEGIN, END]
+
+
 def test_stack_ends_at_the_callback() -> None:
     found: list[str] = []
 
@@ -76,7 +102,8 @@ def test_callback_that_keeps_the_gil_is_reported_by_its_end() -> None:
     with recorded("python.loops") as result:
         loop_watch._on_loop(threading.get_ident())
         loop = asyncio.new_event_loop()
-        loop_watch._on_end(1, 2, asyncio.Handle(print, (), loop), False)
+        handle = asyncio.Handle(print, (), loop)
+        loop_watch._on_end(threading.get_ident(), 1, 2, handle, False)
         loop.close()
     (slice_,) = of_type(result.events, BEGIN)
     assert slice_.name == "blocked in print"
