@@ -1,4 +1,4 @@
-"""What stack samples of a trace lack: those that are missing, and those without C functions."""
+"""What a trace lacks: samples of stacks, C functions in them, and events of the kernel."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _STATISTICS = {
 def sample_losses(
     importer: _native.TraceImporter, statistics: Mapping[str, int], *, has_events: bool
 ) -> list[str]:
-    """Return a line for each reason, with the number of samples.
+    """Return a line for each reason, with the number of samples or events.
 
     Args:
         importer: The imported trace.
@@ -35,7 +35,17 @@ def sample_losses(
     numbers = {text: statistics.get(name, 0) for name, text in _STATISTICS.items()}
     if has_events:
         numbers |= _told_by_events(importer)
-    return [f"{number:,} {text}" for text, number in numbers.items() if number]
+    found = [f"{number:,} {text}" for text, number in numbers.items() if number]
+    return found + _of_the_kernel(statistics)
+
+
+def _of_the_kernel(statistics: Mapping[str, int]) -> list[str]:
+    if not (cpus := statistics.get("ftrace_cpu_has_data_loss", 0)):
+        return []
+    number = statistics.get("ftrace_cpu_overrun_delta", 0)
+    lost = f"{number:,} events" if number else f"events of {cpus} CPUs" if cpus > 1 else "events"
+    wrong = "of the kernel are missing, and states of threads are wrong there"
+    return [f"{lost} {wrong}: its buffer was full (`buffer_size_kb`, `drain_period_ms`)"]
 
 
 def _told_by_events(importer: _native.TraceImporter) -> Counter[str]:
