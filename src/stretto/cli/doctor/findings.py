@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from stretto.base.pid_namespace import OTHER_IDS
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -123,6 +125,8 @@ def tracefs(state: MachineState) -> Finding:
     """Return whether the kernel's scheduling and system calls can be recorded."""
     if state.tracefs == "readable":
         return Finding(OK, "tracefs", "readable, for --sched, --io-waits and `stretto probes`")
+    if state.tracefs == "other ids":
+        return Finding(LIMITED, "tracefs", f"{OTHER_IDS}: no --sched, and no system calls")
     why = "not mounted" if state.tracefs == "missing" else "readable by root only"
     text = f"{why}: no --sched, and no `linux.ftrace` of `stretto probes`; the rest is recorded"
     return Finding(LIMITED, "tracefs", text)

@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 import stretto
+from stretto.base import pid_namespace
 from stretto.base.errors import CommandError, StrettoError
 from stretto.base.socket_names import consumer_socket
 
@@ -166,12 +167,14 @@ def _gil_waits() -> str:
 
 
 def _tracefs() -> str:
-    """Return whether tracefs is readable, denied or missing (not mounted).
+    """Return whether tracefs is readable, denied, missing (not mounted), or has "other ids".
 
     Without tracefs even root can't read the kernel's trace events.
     """
     for folder in TRACEFS:
         if os.path.exists(f"{folder}/trace_pipe"):
+            if not pid_namespace.is_initial():
+                return "other ids"
             return "readable" if os.access(f"{folder}/trace_pipe", os.R_OK) else "denied"
     # Without permission for the folder, its files seem to be missing.
     return "denied" if any(map(os.path.isdir, TRACEFS)) and os.geteuid() else "missing"

@@ -6,6 +6,7 @@ functions, in the category `python.io_waits`.
 
 from __future__ import annotations
 
+from stretto.base import pid_namespace
 from stretto.probes.syscall_waits import SyscallWaits
 from stretto.probes.tracefs import Tracefs, TracefsError
 from stretto.recorder.host.program_probe import ProgramProbe
@@ -22,6 +23,8 @@ CATEGORY = "python.io_waits"
 
 def missing_right(root: str = "/") -> str:
     """Return why system calls can't be recorded on this machine; "" if they can."""
+    if not pid_namespace.is_initial(f"{root}/proc"):
+        return pid_namespace.OTHER_IDS
     try:
         Tracefs(root).make_instance().close()
     except TracefsError as error:

@@ -95,15 +95,19 @@ class Recorder:
 
         return SystemRecording(self._runner, self._on_process)
 
-    def _make_scheduling(self) -> Scheduling:
-        # The module is imported only for `--sched`.
+    def _make_scheduling(self) -> Scheduling | None:
+        # The modules are imported only for `--sched`.
+        from stretto.base import pid_namespace
         from stretto.recorder.host.scheduling import Scheduling
 
-        return Scheduling(
-            self._runner,
-            self._recording.add_producer,
-            lambda reason: self._reporter.error(f"no scheduling is recorded: {reason}"),
-        )
+        def tell(reason: str) -> None:
+            self._reporter.error(f"no scheduling is recorded: {reason}")
+
+        if not pid_namespace.is_initial():
+            tell(pid_namespace.OTHER_IDS)
+            self._options.sched = False
+            return None
+        return Scheduling(self._runner, self._recording.add_producer, tell)
 
     def _make_io_waits(self) -> IoWaits | None:
         # The module is imported only for `--io-waits`.

@@ -40,6 +40,7 @@ CASES: list[tuple[Callable[[MachineState], Finding], dict[str, Any], str, str]] 
     (findings.gil_waits, {"gil_waits": "no slot"}, LIMITED, "no slot: `--gil-waits` records none"),
     (findings.tracefs, {"tracefs": "denied"}, LIMITED, "readable by root only"),
     (findings.tracefs, {"tracefs": "missing"}, LIMITED, "not mounted"),
+    (findings.tracefs, {"tracefs": "other ids"}, LIMITED, "this is a PID namespace"),
     (findings.clock, {"clock_source": "kvm-clock"}, LIMITED, "kvm-clock: each event costs"),
     (findings.clock, {"clock_source": ""}, LIMITED, "unknown"),
     (findings.descriptors, {"descriptors": 20}, LIMITED, "20 are allowed"),
