@@ -462,6 +462,13 @@ static bool is_running(struct known_thread* k) {
   return false;
 }
 
+/* Notes which CPU time of a new thread is not counted: what it has more than the
+ * time since the last walk was before the recording, or before its first call. */
+static void leave_out_earlier(struct known_thread* k, uint64_t cpu) {
+  uint64_t most = st_boottime_ns() - last_walk;
+  k->counted_ns = cpu > most ? cpu - most : 0;
+}
+
 static void sample_thread(struct known_thread* k, uint64_t address,
                           bool second) {
   uint64_t time = st_boottime_ns();
@@ -472,6 +479,8 @@ static void sample_thread(struct known_thread* k, uint64_t address,
     k->has_new = false;
     return;
   }
+  if (!last)
+    leave_out_earlier(k, cpu);
   bool idle = last && cpu == k->cpu_ns && k->samples;
   struct elapsed e = add_elapsed(k, time, cpu);
   if (!idle)
@@ -529,6 +538,33 @@ static void drop_ended(void) {
       else
         p = &(*p)->next;
     }
+  }
+}
+
+/* Notes the CPU time of a thread that is there when the recording begins: it may
+ * have run for long before. */
+static void note_present(const struct st_stack_thread* thread,
+                         uint64_t address) {
+  struct known_thread* k =
+      thread->id && thread->native_id ? get_known(thread, address) : NULL;
+  if (!k)
+    return;
+  k->pass = pass;
+  k->native_id = thread->native_id;
+  k->time = st_boottime_ns();
+  k->cpu_ns = k->counted_ns = st_thread_cpu_ns(k->native_id);
+}
+
+static void note_present_threads(void) {
+  uint64_t address = __atomic_load_n((uint64_t*)(uintptr_t)st_python_threads(),
+                                     __ATOMIC_RELAXED);
+  struct st_stack_thread thread;
+  for (int count = 0; address && count < MAX_THREADS; count++) {
+    if (!st_stack_read_thread_id(&st_python_layout, &st_own_memory, address,
+                                 &thread))
+      return;
+    note_present(&thread, address);
+    address = thread.next;
   }
 }
 
@@ -702,9 +738,13 @@ bool st_sampler_start(void) {
   pthread_once(&once, watch_forks);
   if (sampler.running)
     return true;
-  if (!last_walk)
+  if (!st_own_memory_works())
+    return false;
+  if (!last_walk) {
     last_walk = st_boottime_ns();
-  return st_own_memory_works() && start_thread();
+    note_present_threads();
+  }
+  return start_thread();
 }
 
 void st_sampler_forget_threads(void) {

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from threading import Barrier, Thread
-from time import perf_counter_ns
+from time import perf_counter_ns, sleep, thread_time_ns
 from typing import Any
 
 import pytest
@@ -233,3 +234,40 @@ def samplers() -> list[Path]:
     """Return the sampling threads of this process."""
     names = Path("/proc/self/task").glob("*/comm")
     return [path for path in names if path.read_text().startswith("stretto-stacks")]
+
+
+def running_ns() -> int:
+    total: int = _pyhooks.totals()["running_ns"]
+    return total
+
+
+def test_cpu_time_before_the_recording_is_in_no_total() -> None:
+    while thread_time_ns() < 300_000_000:
+        sum(range(1000))
+    with recorded(CATEGORY):
+        sleep(0.3)
+        assert running_ns() < 200_000_000
+
+
+def test_cpu_time_before_the_first_call_of_a_thread_is_in_no_total() -> None:
+    libc, key, thread = ctypes.CDLL(None), ctypes.c_uint(), ctypes.c_ulong()
+    function = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+    results = []
+
+    def runs(_: object) -> None:
+        while thread_time_ns() < 500_000_000:
+            sum(range(1000))
+        libc.pthread_setspecific(key, ctypes.c_void_p(1))
+
+    def waits(_: object) -> None:
+        """Run on the same thread of the kernel, which is a new one for the interpreter."""
+        before = running_ns()
+        sleep(0.5)
+        results.append(running_ns() - before)
+
+    begin, end = function(runs), function(waits)
+    libc.pthread_key_create(ctypes.byref(key), end)
+    with recorded(CATEGORY):
+        libc.pthread_create(ctypes.byref(thread), None, begin, None)
+        libc.pthread_join(thread, None)
+    assert results[0] < 300_000_000
