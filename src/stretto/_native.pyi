@@ -1273,6 +1273,9 @@ def set_timer_fd(fd: int, ms: int, /) -> None:
 def call_untraced(function: Callable[..., _T], /, *args: Any) -> _T:
     """Return `function(*args)`; function tracing records none of the calls in it."""
 
+def call_on_own_thread(function: Callable[[], _T], /) -> _T:
+    """Return `function()` as `call_untraced`; the calling thread gets the name of Stretto's own."""
+
 def open_watch() -> int:
     """Return an inotify descriptor, owned by the caller; readable once a watched file is opened."""
 

@@ -94,6 +94,14 @@ def test_record_shows_what_the_program_and_its_children_hold(
     assert heaps <= {"python.obj", "python.mem", "python.raw"}
 
 
+def test_threads_of_the_profiler_are_not_counted_as_blocked(tmp_path: Path) -> None:
+    code = "import time; time.sleep(0.5)"  # sleep: what is counted
+    run = record(tmp_path / "t.pftrace", "--heap", "-c", code)
+    told = re.search(r"threads: .* ([\d.]+) ms blocked", run.stderr)
+    assert told
+    assert float(told[1]) < 800
+
+
 def test_record_of_the_maximum_shows_what_was_held_then(oracle: Any, tmp_path: Path) -> None:
     script = tmp_path / "peak.py"
     script.write_text(

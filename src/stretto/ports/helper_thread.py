@@ -1,7 +1,8 @@
 """Helper threads that don't interfere with the traced program.
 
 They are started without `threading`, so they are not in the program's list of threads. They
-block all signals, because signals must interrupt the program's own threads.
+block all signals, because signals must interrupt the program's own threads. Their name in the
+kernel tells profilers whose they are.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def start_helper_thread(function: Callable[[], object]) -> int:
 def _start_without_signals(function: Callable[[], object]) -> int:
     before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     try:
-        return start_new_thread(_native.call_untraced, (function,))
+        return start_new_thread(_native.call_on_own_thread, (function,))
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
