@@ -65,14 +65,27 @@ def slices(wait: Wait) -> list[TracePacket]:
     return packets if call.end else packets[:1]
 
 
+_RESTARTS = {
+    512: "ERESTARTSYS",
+    513: "ERESTARTNOINTR",
+    514: "ERESTARTNOHAND",
+    516: "ERESTART_RESTARTBLOCK",
+}
+"""Results of calls that a signal has interrupted, within the kernel: <linux/errno.h>. The program
+sees EINTR, or nothing if the call is begun again."""
+
+
+def _error(number: int) -> str:
+    return errno.errorcode.get(number) or _RESTARTS.get(number, f"-{number}")
+
+
 def _values(wait: Wait) -> Iterator[DebugAnnotation]:
     if wait.target is not None:
         kind = "peer" if wait.target.is_socket else "file"
         yield DebugAnnotation(name=kind, string_value=wait.target.name)
     result = wait.call.result
     if result < 0:
-        error = errno.errorcode.get(-result, str(result))
-        yield DebugAnnotation(name="error", string_value=error)
+        yield DebugAnnotation(name="error", string_value=_error(-result))
     elif wait.call.end:
         yield DebugAnnotation(name="result", int_value=result)
 

@@ -245,7 +245,7 @@ def test_cpu_time_before_the_recording_is_in_no_total() -> None:
     while thread_time_ns() < 300_000_000:
         sum(range(1000))
     with recorded(CATEGORY):
-        sleep(0.3)
+        sleep(0.3)  # sleep: samples are taken meanwhile
         assert running_ns() < 200_000_000
 
 
@@ -262,7 +262,7 @@ def test_cpu_time_before_the_first_call_of_a_thread_is_in_no_total() -> None:
     def waits(_: object) -> None:
         """Run on the same thread of the kernel, which is a new one for the interpreter."""
         before = running_ns()
-        sleep(0.5)
+        sleep(0.5)  # sleep: samples are taken meanwhile
         results.append(running_ns() - before)
 
     begin, end = function(runs), function(waits)
