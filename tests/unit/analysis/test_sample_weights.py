@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import marshal
 from pathlib import Path
 
 import pytest
 
+from stretto.analysis.export.exporters import export
 from stretto.analysis.export.lanes import read_lanes
 from stretto.analysis.export.profiles import collapsed
 from stretto.analysis.export.stacks import NANOSECONDS, SAMPLES, Stack, read_stacks
@@ -107,6 +110,50 @@ def test_flame_graphs_have_the_weights_and_keep_the_numbers() -> None:
         Stack("MainThread", ("slow",), 400, 100),
     ]
     assert collapsed(stacks) == b"MainThread;fast 300\nMainThread;slow 400\n"
+
+
+def exported(trace: bytes, target: str, notes: list[str] | None = None) -> bytes:
+    note = None if notes is None else notes.append
+    return b"".join(export(import_trace(trace), target, "t.pftrace", note))
+
+
+def test_pstats_has_the_time_of_samples() -> None:
+    notes: list[str] = []
+    found = marshal.loads(exported(two_periods(), "pstats", notes))
+    assert found["~", 0, "fast"][:4] == (300, 300, pytest.approx(0.3), pytest.approx(0.3))
+    assert found["~", 0, "slow"][:4] == (100, 100, pytest.approx(0.4), pytest.approx(0.4))
+    assert notes == []
+
+
+def test_other_profiles_have_the_time_of_samples() -> None:
+    (profile,) = json.loads(exported(two_periods(), "speedscope"))["profiles"]
+    assert (profile["unit"], profile["weights"]) == (NANOSECONDS, [300_000_000, 400_000_000])
+    (thread,) = json.loads(exported(two_periods(), "firefox"))["threads"]
+    assert thread["samples"]["weightType"] == "tracing-ms"
+    assert [weight for *_, weight in thread["samples"]["data"]] == [300, 400]
+    pprof = gzip.decompress(exported(two_periods(), "pprof"))
+    assert all(text in pprof for text in (b"samples", b"nanoseconds"))
+    assert b"calls" not in pprof
+    assert exported(two_periods(), "collapsed") == b"MainThread;fast 300\nMainThread;slow 400\n"
+
+
+@pytest.mark.parametrize(
+    "unknown",
+    [
+        PerfEvents.Timebase(frequency=100, counter=PerfEvents.SW_CPU_CLOCK),
+        every(2_000_000, "cycles"),
+    ],
+)
+def test_pstats_says_that_samples_without_a_time_count_as_seconds(
+    unknown: PerfEvents.Timebase, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "t.pftrace"
+    path.write_bytes(trace_of(samples(unknown, FAST, 5, first=10)))
+    assert main(["convert", str(path), str(tmp_path / "t.pstats")]) == 0
+    assert "a sample counts as a second" in capsys.readouterr().err
+    assert marshal.loads((tmp_path / "t.pstats").read_bytes())["~", 0, "fast"][2] == 5
+    (profile,) = json.loads(exported(path.read_bytes(), "speedscope"))["profiles"]
+    assert (profile["unit"], profile["weights"]) == ("none", [5])
 
 
 def test_profiles_keep_processes_apart() -> None:

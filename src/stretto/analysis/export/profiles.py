@@ -69,7 +69,8 @@ def pprof(stacks: Stacks) -> bytes:
     texts = _Indexes({"": 0})
     functions = _Indexes()
     value = ("time", "nanoseconds") if stacks.unit == NANOSECONDS else ("samples", "count")
-    types = [("calls", "count"), value]
+    is_timed = stacks.is_sampled and stacks.unit == NANOSECONDS
+    types = [("samples" if is_timed else "calls", "count"), value]
     made = [bytes_field(1, _numbers(texts[kind], texts[unit])) for kind, unit in types]
     for stack in stacks.stacks:
         # Locations are ordered from the innermost; ids begin with 1.
@@ -96,7 +97,8 @@ def _numbers(*values: int) -> bytes:
 def pstats(stacks: Stacks) -> bytes:
     """Return the statistics that the module `pstats` reads: calls and times by function.
 
-    A function that calls itself is counted once per stack in its total time.
+    A function that calls itself is counted once per stack in its total time. Of samples, the calls
+    are their number; one counts as a second if the trace doesn't tell its time.
     """
     totals: dict[Key, list[Any]] = {}
     for stack in stacks.stacks:

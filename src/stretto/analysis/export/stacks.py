@@ -57,18 +57,30 @@ class Stacks(NamedTuple):
 
     Attributes:
         unit: What the values are: NANOSECONDS or SAMPLES.
+        is_sampled: Whether the calls of each stack are samples.
     """
 
     unit: str
     stacks: list[Stack]
+    is_sampled: bool = False
 
 
-def read_stacks(importer: _native.TraceImporter, lanes: list[Lane]) -> Stacks:
-    """Return the stacks of a trace."""
+def read_stacks(
+    importer: _native.TraceImporter, lanes: list[Lane], *, prefers_time: bool = False
+) -> Stacks:
+    """Return the stacks of a trace.
+
+    Args:
+        importer: The trace.
+        lanes: Its lanes.
+        prefers_time: Whether the values of samples are times, if the trace tells all periods.
+    """
     has_calls = any(_is_call(each) for lane in lanes for each in lane.slices)
-    samples = {} if has_calls else _of_samples(importer)
-    if samples or not lanes:
-        return Stacks(SAMPLES, _named(samples))
+    hits = [] if has_calls else list(_all_hits(importer))
+    if hits or not lanes:
+        is_timed = prefers_time and all(each.time_ns for each in hits)
+        unit = NANOSECONDS if is_timed else SAMPLES
+        return Stacks(unit, _named(_of_samples(importer, hits, unit)), is_sampled=True)
     return Stacks(NANOSECONDS, _named(_of_slices(lanes)))
 
 
@@ -128,13 +140,14 @@ def _closed(entry: tuple[Slice, tuple[str, ...], list[int]]) -> tuple[tuple[str,
     return names, max(closed.end - closed.start - inside, 0)
 
 
-def _of_samples(importer: _native.TraceImporter) -> Totals:
+def _of_samples(importer: _native.TraceImporter, found: list[SampleHits], unit: str) -> Totals:
     stack_of, origin_of = _stack_names(importer), _sample_origins(importer)
     totals: Totals = {}
-    for hits in _all_hits(importer):
+    for hits in found:
         key = origin_of(hits), stack_of(hits.callsite)
-        weight, count = totals.get(key, (0, 0))
-        totals[key] = weight + hits.samples * hits.weight, count + hits.samples
+        value, count = totals.get(key, (0, 0))
+        each = hits.time_ns if unit == NANOSECONDS else hits.weight
+        totals[key] = value + hits.samples * each, count + hits.samples
     return totals
 
 

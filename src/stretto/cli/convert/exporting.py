@@ -49,7 +49,8 @@ def export_trace(given: argparse.Namespace, target: str) -> int:
 
 def _write(importer: _native.TraceImporter, given: argparse.Namespace, target: str) -> None:
     try:
-        parts = export(importer, target, Path(given.source).name)
+        note = None if given.quiet else _print_note
+        parts = export(importer, target, Path(given.source).name, note)
     except EmptyTraceError as error:
         text = f"convert: {given.source!r} has no slices and no samples: there is nothing to "
         raise CommandError(f"{text}convert to {target}.") from error
@@ -118,6 +119,11 @@ def _removed_after_failure(folder: Path) -> Iterator[None]:
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
+
+
+def _print_note(text: str) -> None:
+    if sys.stderr is not None:
+        print(f"stretto: {text}.", file=sys.stderr)
 
 
 def _print_left_out(importer: _native.TraceImporter) -> None:
