@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from stretto.cli.record.detail_lines import time_text
 from stretto.cli.record.summary import and_more, size_text
+from stretto.cli.summary_chart import Bar, Chart, with_rest
 from stretto.cli.text_table import as_table
 
 if TYPE_CHECKING:
@@ -36,20 +37,69 @@ def heaps_as_text(processes: Sequence[ProfiledProcess], limit: int) -> str:
     return _HEAD + tables + (f"\n{rest}" if rest else "")
 
 
-def _process(process: ProfiledProcess, limit: int) -> str:
+def _heading(process: ProfiledProcess) -> str:
     heaps = [f"{name} {_size(size)}" for name, size in sorted(process.heaps.items()) if size]
     held = _size(sum(process.heaps.values()))
-    head = f"\n{process.name} (pid {process.pid}) holds {held}: {', '.join(heaps) or 'nothing'}\n\n"
-    holders = [each for each in process.functions if each.self > 0]
-    text = head + _table(holders, limit, {"self": _self, "total": _total})
-    if process.dumps < 2 or not holders:  # Without holders, the program ended by exec.
-        return text
-    time = f"{time_text(process.grown_ns)} from the first dump to the last one"
+    return f"{process.name} (pid {process.pid}) holds {held}: {', '.join(heaps) or 'nothing'}"
+
+
+def _holders(process: ProfiledProcess) -> list[HoldingFunction]:
+    return [each for each in process.functions if each.self > 0]
+
+
+def _growing(process: ProfiledProcess) -> list[HoldingFunction]:
+    """Return the functions that hold more than at the first dump."""
+    if process.dumps < 2 or not _holders(process):  # Without holders, the program ended by exec.
+        return []
     growing = sorted(process.functions, key=lambda each: -each.self_grown)
-    growing = [each for each in growing if each.self_grown > 0]
-    return f"{text}\nGrown by {_size(process.grown)} in the {time}\n\n" + _table(
-        growing, limit, {"grown": lambda each: _size(each.self_grown), "self": _self}
+    return [each for each in growing if each.self_grown > 0]
+
+
+def _process(process: ProfiledProcess, limit: int) -> str:
+    head = f"\n{_heading(process)}\n\n"
+    holders = _holders(process)
+    text = head + _table(holders, limit, {"self": _self, "total": _total})
+    if process.dumps < 2 or not holders:
+        return text
+    return f"{text}\n{_growth(process)}\n\n" + _table(
+        _growing(process), limit, {"grown": lambda each: _size(each.self_grown), "self": _self}
     )
+
+
+def _growth(process: ProfiledProcess) -> str:
+    time = f"{time_text(process.grown_ns)} from the first dump to the last one"
+    return f"Grown by {_size(process.grown)} in the {time}"
+
+
+def heap_charts(processes: Sequence[ProfiledProcess], limit: int) -> list[Chart]:
+    """Return one or two charts for each of the first processes, up to a limit."""
+    charts = [chart for each in processes[:limit] for chart in _charts(each)]
+    return with_rest(charts, and_more(len(processes), limit, "process"))
+
+
+def _charts(process: ProfiledProcess) -> list[Chart]:
+    holders = _holders(process)
+    held = Chart(
+        f"Memory: {_heading(process)}",
+        "estimated from samples; dark: held of what the function itself has allocated; light: "
+        "with what it has called",
+        [_bar(each, each.self, each.total) for each in holders],
+        "" if holders else "nothing",
+    )
+    growing = _growing(process)
+    if not growing:
+        return [held]
+    grown = Chart(
+        f"{_growth(process)}: {process.name} (pid {process.pid})",
+        "dark: how much more the function holds; light: what it holds",
+        [_bar(each, each.self_grown, each.self) for each in growing],
+    )
+    return [held, grown]
+
+
+def _bar(function: HoldingFunction, main: int, wide: int) -> Bar:
+    file = os.path.basename(function.file)
+    return Bar(function.name, file, main, wide, _size(main), _size(wide))
 
 
 def _table(

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stretto.cli.record.summary import and_more, plural, size_text
+from stretto.cli.summary_chart import Bar, Chart, with_rest
 from stretto.cli.text_table import as_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stretto.analysis.object_totals import ProcessObjects
+    from stretto.analysis.object_totals import HoldingType, ProcessObjects
 
 _HEAD = """
 Objects
@@ -40,9 +41,35 @@ def _process(process: ProcessObjects, limit: int) -> str:
         for each in process.types[:limit]
     ]
     rest = and_more(len(process.types), limit, "type")
+    return (
+        f"\n{_heading(process)}\n\n"
+        + as_table(["retained", "size", "objects", "type"], rows, _NUMBERS)
+        + rest
+    )
+
+
+def _heading(process: ProcessObjects) -> str:
     held = f"{plural(process.objects, 'object')}, {size_text(process.size)}"
-    head = f"\n{process.name} (pid {process.pid}) has {held}\n\n"
-    return head + as_table(["retained", "size", "objects", "type"], rows, _NUMBERS) + rest
+    return f"{process.name} (pid {process.pid}) has {held}"
+
+
+def object_charts(processes: Sequence[ProcessObjects], limit: int) -> list[Chart]:
+    """Return a chart for each of the first processes, up to a limit."""
+    charts = [
+        Chart(
+            f"Objects: {_heading(process)}",
+            "dark: the size of the type's objects; light: what would be free without them, with "
+            "what only they refer to",
+            [_bar(each) for each in process.types],
+        )
+        for process in processes[:limit]
+    ]
+    return with_rest(charts, and_more(len(processes), limit, "process"))
+
+
+def _bar(each: HoldingType) -> Bar:
+    texts = size_text(each.size), size_text(each.retained)
+    return Bar(each.name, f"×{each.objects:,}", each.size, each.retained, *texts)
 
 
 def objects_as_values(

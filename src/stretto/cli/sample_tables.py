@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from stretto.cli.record.summary import and_more, plural
+from stretto.cli.summary_chart import Bar, Chart, with_rest
 from stretto.cli.text_table import as_table
 
 if TYPE_CHECKING:
@@ -41,13 +42,38 @@ def _table(thread: SampledThread, limit: int, *, has_sources: bool) -> str:
         (_share(each.self, thread), _share(each.total, thread), _label(each))
         for each in thread.functions[:limit]
     ]
-    of = f" of {thread.process}" if thread.process else ""
-    by = f" by {thread.source}" if has_sources and thread.source else ""
     return (
-        f"\n{thread.name}{of}: {_number(thread)}{by}\n\n"
+        f"\n{_heading(thread, has_sources=has_sources)}\n\n"
         + as_table(["self", "total", "function"], rows, {"self", "total"})
         + and_more(len(thread.functions), limit, "function")
     )
+
+
+def _heading(thread: SampledThread, *, has_sources: bool) -> str:
+    of = f" of {thread.process}" if thread.process else ""
+    by = f" by {thread.source}" if has_sources and thread.source else ""
+    return f"{thread.name}{of}: {_number(thread)}{by}"
+
+
+def sample_charts(threads: Sequence[SampledThread], limit: int) -> list[Chart]:
+    """Return a chart for each of the first threads, up to a limit."""
+    has_sources = len({thread.source for thread in threads}) > 1
+    charts = [
+        Chart(
+            f"Stack samples of {_heading(thread, has_sources=has_sources)}",
+            "dark: the share of the function itself; light: with what it calls; the errors are "
+            "those of sampling, with 95 % confidence",
+            [_bar(each, thread) for each in thread.functions],
+        )
+        for thread in threads[:limit]
+    ]
+    return with_rest(charts, and_more(len(threads), limit, "thread"))
+
+
+def _bar(each: SampledFunction, thread: SampledThread) -> Bar:
+    file = os.path.basename(each.file)
+    shares = _share(each.self, thread), _share(each.total, thread)
+    return Bar(each.name, file, each.self, each.total, *shares)
 
 
 def _number(thread: SampledThread) -> str:

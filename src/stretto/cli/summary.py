@@ -417,7 +417,8 @@ def run(arguments: Sequence[str]) -> int:
         title = "standard input" if given.trace == STANDARD else Path(given.trace).name
         limit = _PAGE_LIMIT if given.limit is None else given.limit
         source = None if given.trace == STANDARD else os.stat(given.trace)
-        _write_page(given.html, as_page(title, _facts(contents, found), found, limit), source)
+        facts = _facts(contents, found) + _tests(found.tests, limit)
+        _write_page(given.html, as_page(title, facts, found, limit), source)
     if given.format == "json":
         print(_as_json(contents, found, given.limit), end="")
     elif given.html is None:

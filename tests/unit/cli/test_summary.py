@@ -12,7 +12,10 @@ import pytest
 import stretto
 from stretto.analysis import trace_summary
 from stretto.analysis.fxt import format as fxt
+from stretto.analysis.heap_totals import HoldingFunction, ProfiledProcess
+from stretto.analysis.object_totals import HoldingType, ProcessObjects
 from stretto.analysis.off_cpu import SLEEPS, OffCpu
+from stretto.analysis.sample_totals import SampledFunction, SampledThread
 from stretto.analysis.trace_summary import Summary, Times
 from stretto.base.errors import CommandError
 from stretto.cli.main import main
@@ -307,6 +310,10 @@ class TestOwnFunctions:
         }
 
 
+def _charts(page: str) -> list[str]:
+    return page.split("<h2>")[1:]
+
+
 class TestPage:
     def test_page_has_charts_and_needs_no_network(
         self, trace: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -332,6 +339,40 @@ class TestPage:
         assert 'fetch &gt; recv <span class="more">×2 MainThread: sleeps</span>' in off_cpu
         assert ">30 ms<" in off_cpu
         assert ">40 ms<" in off_cpu
+
+    def test_page_has_samples(self) -> None:
+        one = [SampledFunction("<fast>", "/srv/shop.py", 30, 40)]
+        threads = [
+            SampledThread("app", "worker", 40, 40, 40, one, source) for source in ("a", "b", "c")
+        ]
+        first, second = _charts(as_page("t", "", EMPTY._replace(samples=threads), 2))
+        assert first.startswith("Stack samples of worker of app: 40 samples by a<")
+        assert '&lt;fast&gt; <span class="more">shop.py</span>' in first
+        assert ">75.0 ±" in first
+        assert ">100.0 ±" in first
+        assert "and 1 thread more" in second
+        assert "1 thread more" not in first
+
+    def test_page_has_memory_and_its_growth(self) -> None:
+        function = HoldingFunction("load", "/srv/shop.py", 2048, 4096, 1024, 1024)
+        heaps = [
+            ProfiledProcess("app", 7, 2, 10**9, {"python": 4096}, 1024, [function]),
+            ProfiledProcess("ended", 8, 2, 10**9, {}, 0, []),
+        ]
+        held, grown, ended = _charts(as_page("t", "", EMPTY._replace(heaps=heaps), 10))
+        assert held.startswith("Memory: app (pid 7) holds 4.0 KiB: python 4.0 KiB<")
+        assert 'load <span class="more">shop.py</span>' in held
+        assert all(f">{size}<" in held for size in ("2.0 KiB", "4.0 KiB"))
+        assert grown.startswith("Grown by 1.0 KiB in the 1 s from the first dump to the last one")
+        assert all(f">{size}<" in grown for size in ("1.0 KiB", "2.0 KiB"))
+        assert ended.startswith("Memory: ended (pid 8) holds 0 bytes: nothing<")
+
+    def test_page_has_objects(self) -> None:
+        objects = [ProcessObjects("app", 7, 3, 2048, [HoldingType("Node", 3, 1024, 2048)])]
+        (chart,) = _charts(as_page("t", "", EMPTY._replace(objects=objects), 10))
+        assert chart.startswith("Objects: app (pid 7) has 3 objects, 2.0 KiB<")
+        assert 'Node <span class="more">×3</span>' in chart
+        assert all(f">{size}<" in chart for size in ("1.0 KiB", "2.0 KiB"))
 
     def test_names_are_escaped(self, tmp_path: Path) -> None:
         with record() as recorded:
