@@ -96,6 +96,11 @@ class TestUnchangedBehaviour:
     def test_code_option_behaves_as_without_a_recorder(self, tmp_path, trace):
         self.same(trace, "-c", "import sys; print(sys.argv, sys.path)", "-o", "y", cwd=tmp_path)
 
+    @pytest.mark.parametrize("change", ["del sys.argv", "sys.argv = None", "sys.argv = [None]"])
+    def test_program_may_change_its_command_line(self, tmp_path, trace, change):
+        code = f"import sys, os; {change}; os.fork() or os._exit(0); os.wait()"
+        assert self.same(trace, "-c", code, cwd=tmp_path).stderr == ""
+
     def test_objects_that_live_until_the_exit_are_finalized_as_without_a_recorder(
         self, tmp_path, trace
     ):

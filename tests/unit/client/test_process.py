@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import pytest
 
 from stretto.client.track_event import process
+from stretto.client.track_event.process_name import process_name
+from stretto.profilers.heap.selected_processes import is_selected
+from stretto.protos.config import HeapprofdConfig
 from stretto.protos.trace import TrackDescriptor
+
+
+class Unspeakable:
+    def __str__(self) -> str:
+        raise RuntimeError
 
 
 @pytest.fixture
@@ -25,6 +34,27 @@ def test_changed_process_name_is_announced_once(command_line: pytest.MonkeyPatch
     process.announce_process()
     assert len(announced) == 1
     assert b"renamed" in announced[0]
+
+
+@pytest.mark.parametrize("name", ["argv", "orig_argv"])
+@pytest.mark.parametrize("words", [None, 5, [], ["shop.py", Path("a"), Unspeakable()]])
+def test_process_is_described_whatever_the_program_makes_of_its_command_line(
+    command_line: pytest.MonkeyPatch, name: str, words: object
+) -> None:
+    command_line.setattr(sys, name, words)
+    assert process.process_descriptor(1)
+    assert process.process_tree(1)
+    assert is_selected(HeapprofdConfig(process_cmdline=["other"])) is False
+
+
+@pytest.mark.parametrize("name", ["argv", "orig_argv"])
+def test_process_is_described_after_the_program_has_deleted_its_command_line(
+    command_line: pytest.MonkeyPatch, name: str
+) -> None:
+    command_line.delattr(sys, name)
+    assert process.process_descriptor(1)
+    assert process.process_tree(1)
+    assert process_name()
 
 
 def test_thread_described_within_announce_process_has_the_new_process_as_parent(

@@ -19,7 +19,7 @@ from _weakref import ref
 from stretto import _native
 from stretto.base.hashes import fnv1a
 from stretto.client import postponed
-from stretto.client.track_event.process_name import hidden, process_name
+from stretto.client.track_event.process_name import hidden, process_name, words
 from stretto.protozero import wire
 
 TYPE_CHECKING = False
@@ -84,19 +84,19 @@ def process_uuid() -> int:
 
 def _cmdline() -> list[str]:
     raw = _read("/proc/self/cmdline", MAX_CMDLINE_BYTES)
-    words = [word.decode("utf-8", "replace") for word in raw.split(b"\0") if word]
-    return (words or sys.orig_argv)[: 1 if hidden.arguments else None]
+    found = [word.decode("utf-8", "replace") for word in raw.split(b"\0") if word]
+    return (found or words("orig_argv"))[: 1 if hidden.arguments else None]
 
 
 def process_descriptor(uuid: int) -> bytes:
     """Return the encoded TrackDescriptor of this process."""
-    words = _cmdline()
+    cmdline = _cmdline()
     process = wire.varint_field(_PROCESS_PID, os.getpid())
-    for word in words:
+    for word in cmdline:
         process += wire.bytes_field(_PROCESS_CMDLINE, word.encode("utf-8", "replace"))
     process += wire.bytes_field(_PROCESS_NAME, process_name().encode("utf-8", "replace"))
     process += wire.varint_field(_PROCESS_START, _start_time_ns())
-    label = " ".join(words).encode("utf-8", "replace")
+    label = " ".join(cmdline).encode("utf-8", "replace")
     process += wire.bytes_field(_PROCESS_LABELS, label)
     return wire.varint_field(_UUID, uuid) + wire.bytes_field(_PROCESS, process)
 
@@ -117,8 +117,8 @@ def process_tree(parent_pid: int) -> bytes:
     left = MAX_CMDLINE_BYTES
     # If a command line has only one word, the trace processor cuts it at the first space. So an
     # empty second word is added.
-    arguments = () if hidden.arguments else sys.argv[1:]
-    for word in (process_name(), *map(str, arguments or [""])):
+    arguments = [] if hidden.arguments else words()[1:]
+    for word in (process_name(), *(arguments or [""])):
         encoded = word.encode("utf-8", "replace")[:left]
         process += wire.bytes_field(_TREE_CMDLINE, encoded)
         left -= len(encoded)

@@ -57,7 +57,7 @@ def process_name() -> str:
         name = given[0]
     elif _module():
         name = f"-m {name}"
-    elif _script() == "-c" and _SPAWNED not in sys.argv:
+    elif _script() == "-c" and _SPAWNED not in words():
         name = _code_on_command_line()
     return " ".join(word for word in (name, _server_role(name), _worker_name()) if word)
 
@@ -67,15 +67,30 @@ def producer_name() -> str:
     script = _script()
     if module := _module():
         return module
-    if script == "-c" and _SPAWNED in sys.argv:
+    if script == "-c" and _SPAWNED in words():
         return "multiprocessing"  # The script of a spawned process isn't loaded yet.
     if script not in ("", "-", "-c", "-m"):
         return os.path.basename(script)
-    return os.path.basename(sys.orig_argv[0]) if sys.orig_argv else "python"
+    return os.path.basename(next(iter(words("orig_argv")), "python"))
+
+
+def words(name: str = "argv") -> list[str]:
+    """Return the command line in `sys`, which a program may delete or set to anything."""
+    found = getattr(sys, name, None)
+    if not isinstance(found, (list, tuple)):
+        return []
+    return [_text(each) for each in found]
+
+
+def _text(word: object) -> str:
+    try:
+        return str(word)
+    except Exception:  # noqa: BLE001  # the program's code may raise anything
+        return "?"
 
 
 def _script() -> str:
-    return sys.argv[0] if getattr(sys, "argv", None) else ""
+    return next(iter(words()), "")
 
 
 def _module() -> str:
@@ -94,10 +109,11 @@ def _module() -> str:
 
 def _option(letter: str) -> str:
     """Return the argument of an option of the interpreter."""
-    for position, word in enumerate(sys.orig_argv):
+    given_words = words("orig_argv")
+    for position, word in enumerate(given_words):
         flags, found, value = word.partition(letter)
         if found and flags.startswith("-") and not {"X", "W", "-"} & set(flags[1:]):
-            return value or "".join(sys.orig_argv[position + 1 : position + 2])
+            return value or "".join(given_words[position + 1 : position + 2])
     return ""
 
 
@@ -114,7 +130,7 @@ def _server_role(program: str) -> str:
     if program.endswith("gunicorn") and _first_pid:
         return "master" if os.getpid() == _first_pid else f"worker {_forks or ''}".rstrip()
     if program.endswith("celery"):
-        return next((word for word in sys.argv[1:] if word in _CELERY_ROLES), "")
+        return next((word for word in words()[1:] if word in _CELERY_ROLES), "")
     return ""
 
 
