@@ -10,6 +10,7 @@ folders (tracefs_journal.py).
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import re
@@ -97,6 +98,12 @@ class Folder:
         return os.path.join(self.path, f"per_cpu/cpu{cpu}/stats")
 
 
+def _advice(error: OSError) -> str:
+    if error.errno == errno.EROFS:
+        return "as root: mount -o remount,rw /sys/kernel/tracing"
+    return "run as root"
+
+
 class Tracefs(Folder):
     """The top folder of tracefs.
 
@@ -113,7 +120,7 @@ class Tracefs(Folder):
         if not found:
             refused = any(os.path.isdir(path) and not os.access(path, os.X_OK) for path in folders)
             raise TracefsError(
-                "tracefs is not readable for this user; run `stretto probes` as root"
+                "tracefs is not readable for this user: run as root"
                 if refused
                 else "tracefs is not mounted; as root: mount -t tracefs nodev /sys/kernel/tracing"
             )
@@ -137,7 +144,7 @@ class Tracefs(Folder):
                 # was left, before it was locked.
                 continue
             except OSError as error:
-                reason = f"{error.strerror}; run `stretto probes` as root"
+                reason = f"{error.strerror}; {_advice(error)}"
                 break
         raise TracefsError(f"can't make an ftrace instance: {reason}")
 

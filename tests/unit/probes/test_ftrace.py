@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from stretto.probes.ftrace import Ftrace
-from stretto.probes.tracefs import Folder, Instance
+from stretto.probes.tracefs import Folder, Instance, TracefsError
 from stretto.protos.config import FtraceConfig
 from stretto.protos.trace import FtraceEventBundle, FtraceStats, TracePacket
 from tests.support import fake_tracefs
@@ -193,6 +194,20 @@ def test_instance_that_another_process_takes_is_made_again(root: Path) -> None:
     assert made.path.endswith("-2")
     made.close()
     other.close()
+
+
+@pytest.mark.parametrize(
+    ("number", "advice"), [(errno.EROFS, "mount -o remount,rw"), (errno.EACCES, "run as root")]
+)
+def test_reason_why_no_instance_can_be_made_has_advice(
+    root: Path, number: int, advice: str
+) -> None:
+    class Refused(FakeTracefs):
+        def _make(self, path: str) -> None:
+            raise OSError(number, os.strerror(number), path)
+
+    with pytest.raises(TracefsError, match=advice):
+        Refused(str(root)).make_instance()
 
 
 def test_state_of_a_named_instance_is_restored(root: Path) -> None:
