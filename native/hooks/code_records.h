@@ -68,9 +68,9 @@ struct st_code_record {
   /* The number of the last sampling round that found this code on a stack.
    * Only the sampling thread uses this number. */
   uint64_t round;
-  /* Whether a thread has waited in this code from one sample to the next.  Only
-   * the sampling thread uses this. */
-  bool found_waiting;
+  /* Whether a thread was found blocked in this code.  Only the sampling thread
+   * uses this. */
+  bool blocks;
 };
 
 /* Returns the record of the code object at this address.  Returns NULL if it

@@ -1,8 +1,14 @@
 #include "hooks/sampled_times.h"
 
 #include "hooks/code_records.h"
+#include "hooks/cpu_time.h"
+#include "hooks/python_layout.h"
 #include "hooks/sampler_totals.h"
 #include "hooks/shared_totals.h"
+#include "probes/blocked_thread.h"
+
+/* After shorter waits, it isn't worth while to ask whether a thread is blocked. */
+enum { LONG_WAIT_NS = 100000 };
 
 /* Returns the totals of a function, and makes them on first use.  Returns NULL
  * if the function is unknown or not recorded, or if there is no room. */
@@ -57,10 +63,19 @@ static struct st_code_record* record_at(const struct st_sampled_time* s,
   return index < s->depth ? st_code_record_find(s->frames[index].code) : NULL;
 }
 
+/* Whether the thread is blocked, and has not run since the sample: if it has, it
+ * may be blocked in another function. */
+static bool is_blocked(const struct st_sampled_time* s) {
+  return s->waited >= LONG_WAIT_NS &&
+         st_thread_is_blocked(s->native_id, st_python_gil()) &&
+         st_thread_cpu_ns(s->native_id) == s->cpu_ns;
+}
+
 static void add_wait(const struct st_sampled_time* s,
                      struct st_code_record* innermost) {
+  innermost->blocks = innermost->blocks || is_blocked(s);
   uint32_t owner = st_wait_owner(&s->thread->owners, innermost->totals,
-                                 s->ran == 0, &innermost->found_waiting);
+                                 s->ran == 0, innermost->blocks);
   st_sampler_add(&st_totals_at(owner)->waiting_ns, s->waited);
 }
 

@@ -25,6 +25,7 @@
 
 struct st_sampled_time {
   struct st_last_sample* thread;
+  uint64_t native_id, cpu_ns;
   const struct st_stack_frame* frames; /* The innermost one first. */
   int depth;
   /* When the sample was taken, and how long the thread has run and waited since

@@ -495,6 +495,8 @@ static void sample_thread(struct known_thread* k, uint64_t address,
   }
   bool runs = !ST_CALLS_ARE_REPORTED && !idle && is_running(k);
   st_sampled_times_add(&(struct st_sampled_time){.thread = &k->shared,
+                                                 .native_id = k->native_id,
+                                                 .cpu_ns = cpu,
                                                  .frames = k->frames,
                                                  .depth = k->depth,
                                                  .time = time,

@@ -7,9 +7,8 @@ uint64_t st_owned_run(struct st_time_owners* o, uint64_t ran, bool runs) {
 }
 
 uint32_t st_wait_owner(struct st_time_owners* o, uint32_t function, bool waits,
-                       bool* found_waiting) {
-  *found_waiting = *found_waiting || waits;
-  if (*found_waiting)
+                       bool blocks) {
+  if (waits || blocks)
     o->waited_in = function;
   return o->waited_in ? o->waited_in : function;
 }

@@ -9,10 +9,12 @@
  * thread is found running, and belongs to the function in which it runs then.
  * As samples are taken at any time, each function gets its share.
  *
- * Waiting time belongs to a function if a thread was ever found to wait in it
- * from one sample to the next.  A function that only computes is seen just after
- * a wait of another one, too: then it belongs to the function in which the thread
- * has waited last.
+ * Waiting time belongs to a function if the thread has not run since the sample
+ * before, or if some thread was ever found blocked in it.  A function that only
+ * computes is seen just after a wait of another one, too: then it belongs to the
+ * function in which the thread has waited last.  A thread that gets no CPU, or not
+ * the GIL, waits in such a function now and then, but later waits are no more
+ * likely to be its own.
  */
 #pragma once
 
@@ -31,6 +33,6 @@ struct st_time_owners {
 uint64_t st_owned_run(struct st_time_owners* owners, uint64_t ran, bool runs);
 /* Returns the function to which the waiting time before a sample belongs.
  * `function` is that of the sample; `waits`: the thread has waited in it all the
- * time; `*found_waiting`: some thread has done so. */
+ * time; `blocks`: some thread was found blocked in it. */
 uint32_t st_wait_owner(struct st_time_owners* owners, uint32_t function,
-                       bool waits, bool* found_waiting);
+                       bool waits, bool blocks);

@@ -22,31 +22,31 @@ static void run_before_a_wait_belongs_to_the_next_function_found_running(void) {
 
 static void wait_belongs_to_the_function_that_waits(void) {
   struct st_time_owners o = {0};
-  bool waiter = false;
-  CHECK_EQ(st_wait_owner(&o, WAITER, true, &waiter), WAITER);
-  CHECK(waiter);
+  CHECK_EQ(st_wait_owner(&o, WAITER, true, true), WAITER);
 }
 
 static void wait_seen_in_a_computing_function_is_that_of_the_last_waiter(void) {
   struct st_time_owners o = {0};
-  bool waiter = false, computer = false;
-  st_wait_owner(&o, WAITER, true, &waiter);
-  CHECK_EQ(st_wait_owner(&o, COMPUTER, false, &computer), WAITER);
-  CHECK(!computer);
+  st_wait_owner(&o, WAITER, true, true);
+  CHECK_EQ(st_wait_owner(&o, COMPUTER, false, false), WAITER);
 }
 
 static void function_that_has_waited_owns_later_waits_too(void) {
   struct st_time_owners o = {0};
-  bool waiter = true, other = true;
-  CHECK_EQ(st_wait_owner(&o, WAITER, false, &waiter), WAITER);
-  CHECK_EQ(st_wait_owner(&o, OTHER, false, &other), OTHER);
+  CHECK_EQ(st_wait_owner(&o, WAITER, false, true), WAITER);
+  CHECK_EQ(st_wait_owner(&o, OTHER, false, true), OTHER);
+}
+
+static void function_that_got_no_cpu_once_owns_no_later_waits(void) {
+  struct st_time_owners o = {0};
+  CHECK_EQ(st_wait_owner(&o, COMPUTER, true, false), COMPUTER);
+  CHECK_EQ(st_wait_owner(&o, WAITER, false, true), WAITER);
+  CHECK_EQ(st_wait_owner(&o, COMPUTER, false, false), WAITER);
 }
 
 static void wait_belongs_to_the_function_seen_if_no_waiter_is_known(void) {
   struct st_time_owners o = {0};
-  bool computer = false;
-  CHECK_EQ(st_wait_owner(&o, COMPUTER, false, &computer), COMPUTER);
-  CHECK(!computer);
+  CHECK_EQ(st_wait_owner(&o, COMPUTER, false, false), COMPUTER);
   CHECK_EQ(o.waited_in, 0);
 }
 
@@ -56,6 +56,7 @@ int main(void) {
   RUN(wait_belongs_to_the_function_that_waits);
   RUN(wait_seen_in_a_computing_function_is_that_of_the_last_waiter);
   RUN(function_that_has_waited_owns_later_waits_too);
+  RUN(function_that_got_no_cpu_once_owns_no_later_waits);
   RUN(wait_belongs_to_the_function_seen_if_no_waiter_is_known);
   return 0;
 }

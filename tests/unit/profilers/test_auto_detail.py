@@ -271,3 +271,33 @@ def test_cpu_time_before_the_first_call_of_a_thread_is_in_no_total() -> None:
         libc.pthread_create(ctypes.byref(thread), None, begin, None)
         libc.pthread_join(thread, None)
     assert results[0] < 300_000_000
+
+
+def compute(duration_ns: int) -> None:
+    end = thread_time_ns() + duration_ns
+    while thread_time_ns() < end:
+        pass
+
+
+def compute_and_sleep() -> None:
+    for _ in range(300):
+        compute(500_000)
+        sleep(0.001)
+
+
+def waiting_ns() -> tuple[int, int]:
+    totals = _pyhooks.totals()["functions"]
+    functions = {name.rpartition(".")[2]: waiting for name, *_, waiting in totals}
+    return functions.get("compute", 0), functions.get("compute_and_sleep", 0)
+
+
+def test_function_that_has_waited_for_the_gil_does_not_take_later_waits_of_others() -> None:
+    with recorded(CATEGORY):
+        other = Thread(target=compute, args=(100_000_000,))
+        other.start()
+        compute(100_000_000)
+        other.join()
+        before, _ = waiting_ns()
+        compute_and_sleep()
+        computing, sleeping = waiting_ns()
+    assert computing - before < sleeping / 10
