@@ -6,11 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from stretto.analysis.off_cpu import READY
+from stretto.analysis.trace_summary import Summary, summarize
+from stretto.analysis.trace_tables import import_trace
 from stretto.protos.trace import Trace
 from stretto.recorder.host.io_waits import missing_right
 from tests.support.recorded import record
 from tests.support.tracefs_instances import left_behind
 
+MAIN = "MainThread"
 WAITS = "import time\nfor _ in range(5): time.sleep(0.01)"  # sleep: the state to be recorded
 
 
@@ -44,3 +48,29 @@ def test_sched_is_refused_in_a_system_recording(tmp_path: Path) -> None:
     run = record(tmp_path / "t.pftrace", "--sched", "--system", "-c", WAITS)
     assert run.status == 2
     assert "--data-source linux.ftrace" in run.stderr
+
+
+SLEEPS = "import time\nfor _ in range(10): time.sleep(0.05)"  # sleep: the state to be recorded
+RUNS = 4
+TOO_LONG_NS = 250_000_000
+"""Half of the time that the program sleeps."""
+
+
+def wrong_waits_ns(found: Summary) -> int:
+    """How much longer the main thread waits for a CPU in the trace than by its schedstat."""
+    shown = sum(row.total for row in found.off_cpu if (row.thread, row.reason) == (MAIN, READY))
+    (times,) = (lane.thread for lane in found.lanes if lane.name == MAIN and lane.thread)
+    return shown - (times.ready or 0)
+
+
+def test_times_without_a_cpu_are_those_of_the_kernel_or_the_summary_tells_it(
+    tmp_path: Path,
+) -> None:
+    if reason := missing_right():
+        pytest.skip(reason)
+    for number in range(RUNS):
+        run = record(tmp_path / f"{number}.pftrace", "--sched", "-c", SLEEPS)
+        assert run.status == 0
+        found = summarize(import_trace(run.trace))
+        missing = [line for line in found.losses if "switches of CPUs" in line]
+        assert missing or wrong_waits_ns(found) < TOO_LONG_NS

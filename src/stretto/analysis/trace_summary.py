@@ -12,6 +12,7 @@ from stretto.analysis.object_totals import object_graphs
 from stretto.analysis.off_cpu import off_cpu
 from stretto.analysis.sample_losses import sample_losses
 from stretto.analysis.sample_totals import sampled_threads
+from stretto.analysis.switch_losses import switch_losses
 from stretto.analysis.thread_times import ThreadTimes, thread_times
 from stretto.analysis.trace_tables import statistics, table_rows
 from stretto.analysis.unexpected_tests import CATEGORY as TESTS
@@ -92,7 +93,7 @@ class Summary(NamedTuple):
         statistics: The sum of each statistic's values.
         unread: What the importer left out: number and reason.
         not_followed: What the recording left out.
-        sample_losses: What stack samples lack, a line for each reason.
+        losses: What stack samples and scheduling lack, a line for each reason.
         samples: The stack samples of each thread.
         heaps: The heap profiles of each process.
         objects: The object graphs of each process.
@@ -113,7 +114,7 @@ class Summary(NamedTuple):
     statistics: dict[str, int]
     unread: list[tuple[int, str]]
     not_followed: list[str]
-    sample_losses: list[str]
+    losses: list[str]
     samples: list[SampledThread]
     heaps: list[ProfiledProcess]
     objects: list[ProcessObjects]
@@ -196,6 +197,7 @@ def summarize(importer: _native.TraceImporter) -> Summary:
     found = {(times.category, times.name) for times in by_name}
     categories = [_times(row) for row in importer.slice_totals("category")[2]]
     has_tests = any(times.category == TESTS for times in categories)
+    has_shortfalls = any(times.category == SHORTFALLS for times in categories)
     times_of = {row["name"]: row["int_value"] for row in table_rows(importer, "metadata")}
     started, disabled = times_of.get("tracing_started_ns"), times_of.get("tracing_disabled_ns")
     sums = statistics(importer)
@@ -213,9 +215,7 @@ def summarize(importer: _native.TraceImporter) -> Summary:
         statistics=sums,
         unread=[(sums[name], text) for name, text in MISSING.items() if sums[name]],
         not_followed=[f"left out: {text}" for key, text in LEFT_OUT.items() if key in found],
-        sample_losses=sample_losses(
-            importer, sums, has_events=any(times.category == SHORTFALLS for times in categories)
-        ),
+        losses=sample_losses(importer, sums, has_events=has_shortfalls) + switch_losses(importer),
         samples=sampled_threads(importer),
         heaps=profiled_processes(importer),
         objects=object_graphs(importer),

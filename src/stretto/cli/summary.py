@@ -249,7 +249,7 @@ def _losses(contents: Contents, found: Summary) -> list[str]:
     streamed = bool(found.statistics.get("stretto_write_into_file"))
     kept = _kept(contents, found)
     lost = losses(contents, _trace_stats(found), kept, streamed=streamed)
-    return lost + found.sample_losses + found.not_followed
+    return lost + found.losses + found.not_followed
 
 
 def _facts(contents: Contents, found: Summary) -> str:
@@ -262,7 +262,7 @@ def _facts(contents: Contents, found: Summary) -> str:
             found.not_followed,
             _kept(contents, found),
             streamed=streamed,
-            lost=found.sample_losses,
+            lost=found.losses,
         ),
         f"  time: {found.seconds:.3f} s from the first to the last event",
         *(f"  {line}" for line in _blocked(found)),
