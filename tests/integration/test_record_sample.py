@@ -205,6 +205,8 @@ def test_waiting_threads_are_sampled_in_wall_time(oracle, tmp_path: Path) -> Non
     found = {row[0]: row[1] for row in check_trace(oracle, run.trace).query(LEAVES)}
     assert found["waits"] > 0
     assert "each is 1 ms of wall time" in run.stderr
+    assert "seen in: waits " in run.stderr
+    assert "running in" not in run.stderr
 
 
 def test_of_a_deep_stack_the_innermost_calls_are_sampled(oracle, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from stretto.cli.attach import MODES, cut_lines
 from stretto.cli.native_lines import native_lines
 from stretto.cli.record.detail_lines import TOP, time_text
 from stretto.cli.record.summary import plural
+from stretto.profilers.sampling.process import WALL
 from stretto.profilers.sampling.slower import slow_text
 
 TYPE_CHECKING = False
@@ -29,7 +30,8 @@ def sample_lines(profile: Profile) -> list[str]:
         lines.append(f"  {text}")
     functions = profile.functions()
     calling = [row for row in functions if not is_body(row.key.function, row.key.filename)]
-    lines += _top("running in", functions, lambda row: row.own * period_ns)
+    found = "seen in" if profile.settings.mode == WALL else "running in"
+    lines += _top(found, functions, lambda row: row.own * period_ns)
     lines += _top("with what they call", calling, lambda row: row.total * period_ns)
     for label, missing in (("the stack changed", profile.torn), ("they were late", profile.late)):
         if missing:
