@@ -3,9 +3,13 @@
 #include <string.h>
 
 #include "hooks/auto_detail.h"
+#include "hooks/cpu_time.h"
+#include "hooks/sampler_totals.h"
 
 /* The track of the thread on which the garbage collector runs, or NULL. */
 static PyObject* track;
+/* The CPU time of that thread when the collection has begun. */
+static uint64_t began_us;
 
 /* Calls category.method([name,] **fields). */
 static void write_event(PyObject* category, const char* method,
@@ -40,6 +44,7 @@ static void on_start(PyObject* category, PyObject* thread_track,
       Py_BuildValue("{sOsO}", "track", track, "generation", generation);
   write_event(category, "begin", "garbage collection", fields);
   Py_XDECREF(fields);
+  began_us = st_own_cpu_us();
 }
 
 static void on_stop(PyObject* category, PyObject* info) {
@@ -49,6 +54,7 @@ static void on_stop(PyObject* category, PyObject* info) {
     /* There is no BEGIN: this collection began before the callback was
      * registered. */
     return;
+  st_sampler_note_collection((st_own_cpu_us() - began_us) * 1000);
   PyObject* fields = Py_BuildValue("{sOsOsO}", "track", track, "collected",
                                    collected, "uncollectable", uncollectable);
   Py_CLEAR(track);

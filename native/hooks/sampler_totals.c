@@ -38,6 +38,11 @@ void st_sampler_note_gap(uint64_t ns) {
     atomic_store_explicit(&t->longest_gap_ns, ns, memory_order_relaxed);
 }
 
+void st_sampler_note_collection(uint64_t ns) {
+  atomic_fetch_add(&st_sampler_totals.collections, 1);
+  atomic_fetch_add(&st_sampler_totals.collecting_ns, ns);
+}
+
 uint64_t st_sampling_period_ns(void) {
   uint64_t gaps = atomic_load(&st_sampler_totals.gaps_us);
   return gaps ? atomic_load(&st_sampler_totals.squares_us) * 1000 / gaps : 0;
@@ -56,6 +61,8 @@ void st_sampler_publish(void) {
                 __atomic_load_n(&st_shown_counts.counted, __ATOMIC_RELAXED));
   st_totals_set(ST_TOTALS_THRESHOLD, st_hooks.threshold_ns);
   st_totals_set(ST_TOTALS_SAMPLED, !ST_CALLS_ARE_REPORTED);
+  st_totals_set(ST_TOTALS_COLLECTIONS, l->collections);
+  st_totals_set(ST_TOTALS_COLLECTING, l->collecting_ns);
 }
 
 void st_sampler_forget_totals(void) {

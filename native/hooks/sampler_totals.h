@@ -18,6 +18,9 @@ struct st_sampler_totals {
   _Atomic uint64_t ready_ns, knows_ready;
   /* The sums of the times between two rounds, and of their squares. */
   _Atomic uint64_t gaps_us, squares_us;
+  /* The number of recorded garbage collections, and their CPU time.  The threads
+   * on which they run write these two. */
+  _Atomic uint64_t collections, collecting_ns;
 };
 
 extern struct st_sampler_totals st_sampler_totals;
@@ -45,6 +48,8 @@ static inline void st_sampler_add(_Atomic uint64_t* sum, uint64_t value) {
 }
 /* Adds the time between two rounds. */
 void st_sampler_note_gap(uint64_t ns);
+/* Adds a garbage collection with its CPU time. */
+void st_sampler_note_collection(uint64_t ns);
 /* Returns the average time between two rounds in ns, weighted by time: one
  * pause of 10 ms has the weight of ten pauses of 1 ms.  Returns 0 before the
  * second round. */

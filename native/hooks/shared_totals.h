@@ -30,6 +30,8 @@ enum st_totals_number {
   ST_TOTALS_READY,
   ST_TOTALS_KNOWS_READY,
   ST_TOTALS_SAMPLED, /* 1: only stack samples find calls. */
+  ST_TOTALS_COLLECTIONS,
+  ST_TOTALS_COLLECTING,
   ST_TOTALS_NUMBERS,
 };
 

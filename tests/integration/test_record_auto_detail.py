@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -72,6 +73,30 @@ def test_summary_names_the_functions_that_took_the_time(folder: Path) -> None:
     assert "(program.py:" in lines["with what they call"]
     assert lines["running in"]
     assert ("calls not counted" in run.stderr) == (run.status == 0)
+
+
+COLLECTS = """
+import gc
+class Node:
+    def __init__(self):
+        self.me = self
+def keep():
+    return [Node() for _ in range(50_000)]
+def work(kept):
+    for _ in range(20):
+        gc.collect()
+work(keep())
+"""
+
+
+def test_summary_names_the_garbage_collector_that_took_the_time(folder: Path) -> None:
+    script = folder / "collects.py"
+    script.write_text(COLLECTS)
+    run = record(folder / "collects.pftrace", "--auto", str(script))
+    assert re.search(r"  garbage collector: [\d.]+ m?s in \d\d+ runs, part of", run.stderr)
+    script.write_text("sum(range(10**7))")
+    run = record(folder / "idle.pftrace", "--auto", str(script))
+    assert "garbage collector" not in run.stderr
 
 
 WORKS = """

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 TOP = 3
 """The number of functions per line."""
 NOTABLE = 10
-"""Imports have a line if the longest takes at least this part of the CPU time, a tenth; waiting for
-a CPU is named if it is more than this part of all waiting."""
+"""Imports have a line if the longest takes at least this part of the CPU time, a tenth, and so has
+the garbage collector; waiting for a CPU is named if it is more than this part of all waiting."""
 
 
 def time_text(nanoseconds: float) -> str:
@@ -104,6 +104,18 @@ def _sum(totals: Iterable[ProcessTotals], name: str) -> int:
     return sum(process.numbers.get(name, 0) for process in totals)
 
 
+def _collections(totals: Sequence[ProcessTotals]) -> list[str]:
+    """Return a line about the garbage collector, if it takes a notable part of the CPU time.
+
+    It runs in functions that allocate, whose times contain its own.
+    """
+    collecting = _sum(totals, "collecting_ns")
+    if not collecting or collecting * NOTABLE < _sum(totals, "running_ns"):
+        return []
+    runs = plural(_sum(totals, "collections"), "run")
+    return [f"  garbage collector: {time_text(collecting)} in {runs}, part of the times above"]
+
+
 def _left_out(result: RecordingResult) -> str:
     counted = _sum(result.totals, "counted")
     off = sum(function.calls is None for process in result.totals for function in process.functions)
@@ -177,6 +189,7 @@ def detail_lines(result: RecordingResult) -> list[str]:
     lines += _top("running in", functions, lambda f: f.own_ns)
     lines += _top(calling, own or inner, lambda f: f.total_ns)
     lines += _imports(functions, _sum(totals, "running_ns"))
+    lines += _collections(totals)
     lines += _waits(functions, totals)
     lines.append(f"  left out: {_left_out(result)}")
     return lines + _sampling(totals) + _rises(result)

@@ -63,10 +63,10 @@ class ProcessTotals:
         self.functions = functions
 
 
-_NUMBERS = Struct("=11Q")
+_NUMBERS = Struct("=13Q")
 _NAMES = (
     "running_ns", "waiting_ns", "period_ns", "longest_gap_ns", "counted", "threshold_ns",
-    "ready_ns", "knows_ready", "sampled",
+    "ready_ns", "knows_ready", "sampled", "collections", "collecting_ns",
 )  # fmt: skip
 _FUNCTION = Struct("=7Q")
 _MAX_FUNCTIONS = 1 << 13

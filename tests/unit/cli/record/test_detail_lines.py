@@ -50,6 +50,19 @@ def test_running_functions_and_waiting_functions_have_separate_lines() -> None:
     assert lines["waiting in"] == "queue.Queue.get (queue.py:154) 90 ms, 2 calls"
 
 
+def test_garbage_collector_has_a_line_if_it_takes_a_tenth_of_the_time() -> None:
+    (said, nothing, none) = (
+        lines_of(ProcessTotals(7, {**PROCESS.numbers, **numbers}, []))
+        for numbers in (
+            {"collections": 30, "collecting_ns": 2 * MS},
+            {"collections": 30, "collecting_ns": MS // 2},
+            {"running_ns": 0},
+        )
+    )
+    assert said["garbage collector"] == "2 ms in 30 runs, part of the times above"
+    assert "garbage collector" not in nothing.keys() | none.keys()
+
+
 def test_waiting_for_a_cpu_is_told_from_being_blocked_if_the_kernel_tells_it() -> None:
     numbers = {**PROCESS.numbers, "knows_ready": 1}
     (said, nothing) = (
