@@ -282,7 +282,7 @@ def compute(duration_ns: int) -> None:
 def compute_and_sleep() -> None:
     for _ in range(300):
         compute(500_000)
-        sleep(0.001)
+        sleep(0.001)  # sleep: what is counted
 
 
 def waiting_ns() -> tuple[int, int]:
