@@ -63,6 +63,7 @@ void st_sampler_publish(void) {
   st_totals_set(ST_TOTALS_SAMPLED, !ST_CALLS_ARE_REPORTED);
   st_totals_set(ST_TOTALS_COLLECTIONS, l->collections);
   st_totals_set(ST_TOTALS_COLLECTING, l->collecting_ns);
+  st_totals_set(ST_TOTALS_TOO_DEEP, l->too_deep_ns);
 }
 
 void st_sampler_forget_totals(void) {

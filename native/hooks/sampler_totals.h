@@ -16,6 +16,8 @@ struct st_sampler_totals {
   /* The part of `waiting_ns` in which threads were ready to run but had no CPU,
    * and whether the kernel tells it. */
   _Atomic uint64_t ready_ns, knows_ready;
+  /* The part of `running_ns` in stacks that were too deep to be read. */
+  _Atomic uint64_t too_deep_ns;
   /* The sums of the times between two rounds, and of their squares. */
   _Atomic uint64_t gaps_us, squares_us;
   /* The number of recorded garbage collections, and their CPU time.  The threads

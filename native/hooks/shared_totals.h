@@ -32,6 +32,8 @@ enum st_totals_number {
   ST_TOTALS_SAMPLED, /* 1: only stack samples find calls. */
   ST_TOTALS_COLLECTIONS,
   ST_TOTALS_COLLECTING,
+  /* The running time that belongs to no function: the stack was too deep. */
+  ST_TOTALS_TOO_DEEP,
   ST_TOTALS_NUMBERS,
 };
 

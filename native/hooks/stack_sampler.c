@@ -69,6 +69,7 @@ struct known_thread {
   uint64_t pass;
   /* The depth of the thread's stack; below 0 if the stack could not be read. */
   int depth;
+  bool too_deep; /* The last stack was too deep to be read. */
   int capacity;
   /* The frames before this index differ from those of the sample before. */
   int first_same;
@@ -321,6 +322,7 @@ static bool read_stack(struct known_thread* k, uint64_t address, bool second) {
   uint64_t stop = known < k->depth ? k->frames[known].address : 0;
   bool marked = !ST_CALLS_ARE_REPORTED && st_marking_done() > k->marking;
   int depth = read_frames(k, address, stop, frames);
+  k->too_deep = depth == ST_STACK_TOO_DEEP;
   if (depth > 0 && stop && frames[depth - 1].address == stop) {
     int rest = k->depth - known;
     if (frames[depth - 1].code != k->frames[known].code ||
@@ -490,6 +492,8 @@ static void sample_thread(struct known_thread* k, uint64_t address,
   k->read_begin = k->read_end = time;
   bool known_stack = idle || read_stack(k, address, second);
   if (!known_stack) {
+    if (k->too_deep && !k->is_ours)
+      st_sampler_add(&st_sampler_totals.too_deep_ns, e.ran);
     k->samples = 0; /* The stack must be read although the thread is idle. */
     return;
   }

@@ -99,6 +99,25 @@ def test_summary_names_the_garbage_collector_that_took_the_time(folder: Path) ->
     assert "garbage collector" not in run.stderr
 
 
+DEEP = """
+import sys, time
+sys.setrecursionlimit(9000)
+def deep(calls):
+    if calls:
+        deep(calls - 1)
+    while time.process_time() < 0.8:
+        pass
+deep(1200)
+"""
+
+
+def test_summary_says_how_long_threads_ran_in_stacks_that_are_too_deep(tmp_path: Path) -> None:
+    run = record(tmp_path / "t.pftrace", "-c", DEEP)
+    told = re.search(r"stacks deeper than 1,024 calls: ([\d.]+) ms running", run.stderr)
+    assert told is not None
+    assert float(told[1]) > 300
+
+
 WORKS = """
 import concurrent.futures, multiprocessing, os, signal, sys
 hooks = sys.modules["stretto._pyhooks"]

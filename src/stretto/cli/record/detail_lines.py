@@ -142,6 +142,13 @@ def _sampling(totals: Sequence[ProcessTotals]) -> list[str]:
     return [f"  stack samples: {text}; {missing} may be missing"]
 
 
+def _too_deep(totals: Iterable[ProcessTotals]) -> list[str]:
+    """Return a line about the running time that belongs to no function, if there is some."""
+    running = _sum(totals, "too_deep_ns")
+    text = f"{time_text(running)} running, which no function above has"
+    return [f"  stacks deeper than 1,024 calls: {text}"] if running else []
+
+
 def _rises(result: RecordingResult) -> list[str]:
     return [
         f"  less detail: from {rise.seconds:.1f} s on, when the trace had {size_text(rise.size)}, "
@@ -191,5 +198,6 @@ def detail_lines(result: RecordingResult) -> list[str]:
     lines += _imports(functions, _sum(totals, "running_ns"))
     lines += _collections(totals)
     lines += _waits(functions, totals)
+    lines += _too_deep(totals)
     lines.append(f"  left out: {_left_out(result)}")
     return lines + _sampling(totals) + _rises(result)

@@ -63,10 +63,11 @@ class ProcessTotals:
         self.functions = functions
 
 
-_NUMBERS = Struct("=13Q")
+_NUMBERS = Struct("=14Q")
 _NAMES = (
     "running_ns", "waiting_ns", "period_ns", "longest_gap_ns", "counted", "threshold_ns",
     "ready_ns", "knows_ready", "sampled", "collections", "collecting_ns",
+    "too_deep_ns",
 )  # fmt: skip
 _FUNCTION = Struct("=7Q")
 _MAX_FUNCTIONS = 1 << 13

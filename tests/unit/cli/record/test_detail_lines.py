@@ -128,5 +128,11 @@ def test_line_of_stack_samples_has_the_longest_period_and_the_longest_gap_of_all
     assert "stack samples" not in lines_of(PROCESS)
 
 
+def test_running_time_in_stacks_that_are_too_deep_has_a_line() -> None:
+    deep = ProcessTotals(8, {"too_deep_ns": 4 * MS}, [])
+    assert lines_of(deep, deep)["stacks deeper than 1,024 calls"].startswith("8 ms running")
+    assert "stacks deeper than 1,024 calls" not in lines_of(PROCESS)
+
+
 def test_rise_of_the_threshold_has_a_line_though_no_process_has_totals() -> None:
     assert list(lines_of(rises=[Rise(0.5, MS, 2048)])) == ["less detail"]

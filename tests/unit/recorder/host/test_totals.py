@@ -21,7 +21,9 @@ def memory(
     fd = os.memfd_create("totals")
     counted = len(functions) if count is None else count
     table = b"".join(totals._FUNCTION.pack(*each) for each in functions)
-    os.pwrite(fd, totals._NUMBERS.pack(pid, counted, 1, 2, 3, 4, 5, 6, 7, 1, 0, 8, 9) + table, 0)
+    os.pwrite(
+        fd, totals._NUMBERS.pack(pid, counted, 1, 2, 3, 4, 5, 6, 7, 1, 0, 8, 9, 10) + table, 0
+    )
     os.pwrite(fd, text, totals._TEXT_AT)
     return fd
 
@@ -40,7 +42,7 @@ def test_totals_of_a_process_are_read_from_its_memory() -> None:
     os.close(fd)
     assert found is not None
     assert found.pid == 7
-    assert [*found.numbers.values()] == [1, 2, 3, 4, 5, 6, 7, 1, 0, 8, 9]
+    assert [*found.numbers.values()] == [1, 2, 3, 4, 5, 6, 7, 1, 0, 8, 9, 10]
     expected = [
         FunctionTotals("shop.quote", "/app/s.py", 7, 3, 10, 20, 5),
         FunctionTotals("odd name", "x\N{REPLACEMENT CHARACTER}.py", 8, None, 1, 1, 1),
