@@ -12,8 +12,12 @@
 #include "probes/sampler_budget.h"
 
 enum {
-  /* The list of threads is read again after this time. */
+  /* The list of threads is read again after this time at the latest. */
   LIST_PERIOD_NS = 50 * 1000 * 1000,
+  /* If threads seem to be missing in it, it is read again after this time at
+   * the earliest, and takes at most one part in so many of the time. */
+  MIN_LIST_NS = 2 * 1000 * 1000,
+  LIST_SHARE = 32,
   /* The time from the start of a run until it ends because of new frames. */
   NEW_FRAMES_NS = 5 * 1000 * 1000,
   /* The number of attempts to read the stack of a thread, which runs meanwhile;
@@ -61,6 +65,13 @@ struct st_python_sampler {
   uint64_t next_ns;
   uint64_t missed_ticks;
   uint64_t listed_ns;
+  /* How soon after that the threads may be listed because some are missing. */
+  uint64_t list_wait_ns;
+  /* The CPU time since then: all, and the part for which there is no sample. */
+  uint64_t used_ns;
+  int64_t unexplained_ns;
+  /* What the last tick has found.  The list may lack the holder of the GIL. */
+  bool has_sampled, has_ended, lacks_holder;
   struct st_python_threads threads;
   struct st_native_sampler* native; /* NULL: no C calls are wanted. */
   uint64_t last_us;
@@ -273,6 +284,24 @@ static bool add_sample(struct st_python_sampler* s,
 
 /* --- One tick ------------------------------------------------------------ */
 
+/* Adds to the credit.  What is more than the largest one is counted: no known
+ * thread was found running meanwhile. */
+static void give_credit(struct st_python_sampler* s, uint64_t ns) {
+  int64_t period = (int64_t)s->config.period_ns;
+  s->credit_ns += (int64_t)ns;
+  s->unexplained_ns += (int64_t)ns;
+  int64_t excess = s->credit_ns - CLOCK_LAG_NS - MAX_CREDIT * period;
+  int64_t unseen = excess > 0 ? excess / period : 0;
+  s->stats.unseen += (uint64_t)unseen;
+  s->credit_ns -= unseen * period;
+}
+
+static void use_credit(struct st_python_sampler* s) {
+  s->credit_ns -= (int64_t)s->config.period_ns;
+  s->unexplained_ns -= (int64_t)s->config.period_ns;
+  s->has_sampled = true;
+}
+
 /* Adds the CPU time since the last call to the credit.  The part for which the
  * sampler came too late is counted: a sample can't show what ran earlier. */
 static void add_credit(struct st_python_sampler* s, uint64_t now) {
@@ -290,17 +319,15 @@ static void add_credit(struct st_python_sampler* s, uint64_t now) {
   s->cpu_ns = cpu_ns;
   if (used)
     s->busy_ns = now;
-  int64_t most = CLOCK_LAG_NS + MAX_CREDIT * (int64_t)period;
-  s->credit_ns += (int64_t)(used - late * period);
-  if (s->credit_ns > most)
-    s->credit_ns = most;
+  s->used_ns += used;
+  give_credit(s, used - late * period);
 }
 
 /* Returns whether a thread runs, or waits for a CPU. */
-static bool runs(const struct st_python_sampler* s,
-                 struct st_python_thread* t) {
+static bool runs(struct st_python_sampler* s, struct st_python_thread* t) {
   bool is_alone = s->threads.count == 1 && !s->threads.has_others;
   t->ran = t->syscall_fd < 0 ? is_alone : st_python_thread_runs(t);
+  s->has_ended |= t->has_ended;
   return t->ran;
 }
 
@@ -315,7 +342,7 @@ static bool sample_if_running(struct st_python_sampler* s,
   int depth = read_stack(s, t, SAMPLE_TRIES);
   if (!asks_first && !t->place.has_moved && !runs(s, t))
     return depth != ST_THREAD_GONE;
-  s->credit_ns -= (int64_t)s->config.period_ns;
+  use_credit(s);
   return add_sample(s, t, depth);
 }
 
@@ -352,25 +379,71 @@ static bool sample_all(struct st_python_sampler* s) {
   uint64_t holder = s->config.mode == ST_SAMPLE_GIL ? gil_holder(s) : 0;
   for (int i = 0; i < s->threads.count; i++) {
     struct st_python_thread* t = &s->threads.all[i];
-    if (s->config.mode == ST_SAMPLE_WALL || t->place.state == holder)
+    if (s->config.mode == ST_SAMPLE_WALL || t->place.state == holder) {
       all_are_there &= add_sample(s, t, read_stack(s, t, SAMPLE_TRIES));
+      s->has_sampled = true;
+    }
   }
+  s->lacks_holder = holder && !s->has_sampled;
   return all_are_there;
+}
+
+/* Returns whether threads that run seem to be missing in the list: new ones. */
+static bool lacks_threads(const struct st_python_sampler* s) {
+  if (s->config.mode != ST_SAMPLE_CPU)
+    return s->lacks_holder;
+  int64_t period = (int64_t)s->config.period_ns;
+  bool is_likely =
+      s->threads.has_changed || s->has_ended || s->unexplained_ns >= period;
+  return is_likely && !s->has_sampled && s->credit_ns >= period;
+}
+
+/* Chooses how soon the threads may be listed again.  In a process whose threads
+ * stay the same, other things are the reason why CPU time is not explained. */
+static uint64_t next_list_wait(const struct st_python_sampler* s, uint64_t now,
+                               uint64_t spent_ns) {
+  bool was_idle =
+      now - s->listed_ns >= LIST_PERIOD_NS && s->used_ns < s->config.period_ns;
+  uint64_t wait = 2 * s->list_wait_ns;
+  if (s->threads.has_changed || was_idle)
+    wait = MIN_LIST_NS;
+  if (wait < LIST_SHARE * spent_ns)
+    wait = LIST_SHARE * spent_ns;
+  return wait < LIST_PERIOD_NS ? wait : LIST_PERIOD_NS;
+}
+
+static bool list_threads(struct st_python_sampler* s, uint64_t now) {
+  uint64_t before = now_of(CLOCK_THREAD_CPUTIME_ID);
+  if (!st_python_threads_list(&s->threads, &s->target))
+    return false;
+  s->list_wait_ns =
+      next_list_wait(s, now, now_of(CLOCK_THREAD_CPUTIME_ID) - before);
+  s->listed_ns = now;
+  s->used_ns = 0;
+  s->unexplained_ns = 0;
+  return true;
+}
+
+static void sample_threads(struct st_python_sampler* s, uint64_t now) {
+  s->has_sampled = s->has_ended = false;
+  bool all_are_there =
+      s->config.mode == ST_SAMPLE_CPU ? sample_running(s, now) : sample_all(s);
+  if (!all_are_there)
+    s->listed_ns = 0;
 }
 
 /* Takes the samples of the tick at `now`.  Returns false if the process has
  * ended. */
 static bool tick(struct st_python_sampler* s, uint64_t now) {
-  if (now - s->listed_ns >= LIST_PERIOD_NS) {
-    if (!st_python_threads_list(&s->threads, &s->target))
-      return false;
-    s->listed_ns = now;
-  }
+  if (now - s->listed_ns >= LIST_PERIOD_NS && !list_threads(s, now))
+    return false;
   s->stats.ticks++;
-  bool all_are_there =
-      s->config.mode == ST_SAMPLE_CPU ? sample_running(s, now) : sample_all(s);
-  if (!all_are_there)
-    s->listed_ns = 0;
+  sample_threads(s, now);
+  if (now - s->listed_ns < s->list_wait_ns || !lacks_threads(s))
+    return true;
+  if (!list_threads(s, now))
+    return false;
+  sample_threads(s, now);
   return true;
 }
 

@@ -30,7 +30,8 @@
  * early when ST_SAMPLER_MAX_PACKETS bytes wait to be taken.
  *
  * Losses are counted: `torn`, stacks that changed while they were copied;
- * `late`, missed samples or ticks; `no_room`, stacks for which the table had no
+ * `late`, missed samples or ticks; `unseen`, periods of CPU time in which no
+ * known thread was found running; `no_room`, stacks for which the table had no
  * room.  `cut` are the samples that have only the innermost ST_STACK_MAX_DEPTH
  * calls.
  */
@@ -57,7 +58,7 @@ struct st_sampler_config {
 };
 
 struct st_sampler_stats {
-  uint64_t ticks, samples, torn, late, no_room, cut;
+  uint64_t ticks, samples, torn, late, unseen, no_room, cut;
   /* How many wanted periods the period of the next samples has. */
   uint64_t factor;
 };

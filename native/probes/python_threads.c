@@ -1,5 +1,6 @@
 #include "probes/python_threads.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -14,10 +15,11 @@ static int open_syscall_file(int pid, uint64_t tid) {
   return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-bool st_python_thread_runs(const struct st_python_thread* t) {
+bool st_python_thread_runs(struct st_python_thread* t) {
   char text[256];
   ssize_t size =
       t->syscall_fd < 0 ? 0 : pread(t->syscall_fd, text, sizeof text - 1, 0);
+  t->has_ended = size < 0 && errno == ESRCH;
   if (size <= 0)
     return false;
   if (text[0] == 'r') /* "running" */
@@ -39,13 +41,16 @@ void st_python_threads_close(struct st_python_threads* threads) {
 }
 
 /* Stores a thread at `index` of the list.  If the list had another thread
- * there, the data of this and of all later threads is dropped. */
+ * there, the data of this and of all later threads is dropped: also if the new
+ * thread has the memory of one that has ended, whose native id a sample has
+ * corrected, but not its file. */
 static void set(struct st_python_threads* threads, int index, int pid,
                 uint64_t state, uint64_t native_id) {
   struct st_python_thread* t = &threads->all[index];
-  if (index < threads->count && t->place.state == state &&
+  if (index < threads->count && !t->has_ended && t->place.state == state &&
       t->place.native_id == native_id)
     return;
+  threads->has_changed = true;
   close_from(threads, index);
   *t = (struct st_python_thread){
       .place = {.state = state, .native_id = native_id},
@@ -85,11 +90,13 @@ bool st_python_threads_list(struct st_python_threads* threads,
                             const struct st_python_target* target) {
   int count = 0;
   bool is_readable = false;
+  threads->has_changed = false;
   for (int i = 0; i < target->head_count; i++) {
     int listed = list_interpreter(threads, target, target->heads[i], count);
     is_readable |= listed >= 0;
     count = listed >= 0 ? listed : count;
   }
+  threads->has_changed |= count < threads->count;
   close_from(threads, count);
   threads->has_others = has_others(target->pid, count);
   return is_readable;

@@ -16,8 +16,8 @@ struct st_python_thread {
   struct st_thread_place place;
   /* The file /proc/PID/task/TID/syscall; -1 if not open. */
   int syscall_fd;
-  /* Whether the thread ran when it was last looked at. */
-  bool ran;
+  /* Whether the thread ran when it was last looked at; whether it had ended. */
+  bool ran, has_ended;
 };
 
 struct st_python_threads {
@@ -27,6 +27,8 @@ struct st_python_threads {
   bool opens_files;
   /* Whether the process has threads without a Python thread state. */
   bool has_others;
+  /* Whether threads have started or ended before the last read of the list. */
+  bool has_changed;
 };
 
 /* Reads the list.  The data of unchanged threads is kept.  Returns false if no
@@ -36,4 +38,4 @@ bool st_python_threads_list(struct st_python_threads* threads,
 void st_python_threads_close(struct st_python_threads* threads);
 
 /* Returns whether a thread runs, or waits for a CPU. */
-bool st_python_thread_runs(const struct st_python_thread* thread);
+bool st_python_thread_runs(struct st_python_thread* thread);

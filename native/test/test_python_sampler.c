@@ -429,6 +429,93 @@ static void thread_that_ran_before_is_not_sampled_while_it_waits(void) {
   pthread_join(thread, NULL);
 }
 
+/* Begins a thread that uses the CPU until it shall end. */
+static pthread_t begin_busy_thread(void) {
+  pthread_t thread;
+  ends = false;
+  native_id = 0;
+  CHECK(!pipe(pipe_ends));
+  CHECK(!pthread_create(&thread, NULL, run_and_wait, NULL));
+  while (!atomic_load(&native_id))
+    sched_yield();
+  return thread;
+}
+
+static void end_busy_thread(pthread_t thread) {
+  ends = true;
+  CHECK_EQ(write(pipe_ends[1], "x", 1), 1);
+  pthread_join(thread, NULL);
+  close(pipe_ends[0]);
+  close(pipe_ends[1]);
+}
+
+/* Returns the number of samples of a thread that Python gets to know after the
+ * list of threads was read, in a time in which it is not read again by itself. */
+static uint64_t samples_of_new_thread(void) {
+  set_up();
+  threads[1] = threads[0];
+  put(threads[1].state + THREAD_NEXT, 0);
+  put(threads[1].state + THREAD_NATIVE_ID, native_id);
+  put(threads[0].state + THREAD_NEXT, 0);
+  put(threads[0].state + THREAD_NATIVE_ID, 77);
+  struct st_python_sampler* s = make_sampler(ST_SAMPLE_CPU);
+  st_python_sampler_run(s, 2 * PERIOD_NS);
+  head = address_of(&threads[1]);
+  st_python_sampler_run(s, 25 * PERIOD_NS);
+  uint64_t samples = st_python_sampler_stats(s).samples;
+  st_python_sampler_destroy(s);
+  return samples;
+}
+
+/* On a busy machine, the busy thread may not run at once. */
+static void new_thread_that_runs_is_sampled_at_once(void) {
+  if (access("/proc/self/syscall", R_OK))
+    return; /* This kernel does not tell who runs. */
+  pthread_t thread = begin_busy_thread();
+  uint64_t samples = 0;
+  for (int tries = 0; tries < 40 && !samples; tries++)
+    samples = samples_of_new_thread();
+  CHECK(samples > 0);
+  end_busy_thread(thread);
+}
+
+/* Runs the sampler until it has another sample. */
+static bool gets_a_sample(struct st_python_sampler* s) {
+  uint64_t before = st_python_sampler_stats(s).samples;
+  for (int i = 0; i < 200 && st_python_sampler_stats(s).samples == before; i++)
+    st_python_sampler_run(s, 5 * PERIOD_NS);
+  return st_python_sampler_stats(s).samples > before;
+}
+
+/* A thread state may be at the address of one whose thread has ended. */
+static void thread_with_the_memory_of_an_ended_one_is_sampled(void) {
+  if (access("/proc/self/syscall", R_OK))
+    return; /* This kernel does not tell who runs. */
+  set_up();
+  struct st_python_sampler* s = make_sampler(ST_SAMPLE_CPU);
+  for (int i = 0; i < 2; i++) {
+    pthread_t thread = begin_busy_thread();
+    put(threads[0].state + THREAD_NATIVE_ID, native_id);
+    CHECK(gets_a_sample(s));
+    end_busy_thread(thread);
+  }
+  st_python_sampler_destroy(s);
+}
+
+static void cpu_time_of_unknown_threads_is_counted(void) {
+  pthread_t thread = begin_busy_thread();
+  set_up();
+  put(threads[0].state + THREAD_NATIVE_ID, 78);
+  struct st_python_sampler* s = make_sampler(ST_SAMPLE_CPU);
+  for (int i = 0; i < 1000 && st_python_sampler_stats(s).unseen < 50; i++)
+    st_python_sampler_run(s, 50 * PERIOD_NS);
+  struct st_sampler_stats stats = st_python_sampler_stats(s);
+  CHECK(stats.unseen >= 50);
+  CHECK_EQ(stats.samples, 0);
+  st_python_sampler_destroy(s);
+  end_busy_thread(thread);
+}
+
 static void process_without_an_interpreter_is_reported_as_gone(void) {
   set_up();
   struct st_python_target target = make_target();
@@ -482,6 +569,9 @@ int main(void) {
   RUN(mode_gil_samples_the_holder_of_the_gil);
   RUN(sleeping_process_has_few_samples_of_cpu_time);
   RUN(thread_that_ran_before_is_not_sampled_while_it_waits);
+  RUN(new_thread_that_runs_is_sampled_at_once);
+  RUN(thread_with_the_memory_of_an_ended_one_is_sampled);
+  RUN(cpu_time_of_unknown_threads_is_counted);
   RUN(process_without_an_interpreter_is_reported_as_gone);
   RUN(random_structures_are_read_without_a_crash);
   return 0;

@@ -305,15 +305,15 @@ static PyObject* sampler_stats(PyObject* object, PyObject* Py_UNUSED(unused)) {
     unknown = st_code_map_unknown(st_native_sampler_map(native));
   }
   return Py_BuildValue(
-      "{sK,sK,sK,sK,sK,sK,sK,sK,sK,sK,sK,sK}", "native",
+      "{sK,sK,sK,sK,sK,sK,sK,sK,sK,sK,sK,sK,sK}", "native",
       (unsigned long long)n.native, "unstopped",
       (unsigned long long)n.unstopped, "refused", (unsigned long long)n.refused,
       "paused_ns", (unsigned long long)n.paused_ns, "unknown_code",
       (unsigned long long)unknown, "ticks", (unsigned long long)s.ticks,
       "samples", (unsigned long long)s.samples, "torn",
-      (unsigned long long)s.torn, "late", (unsigned long long)s.late, "no_room",
-      (unsigned long long)s.no_room, "cut", (unsigned long long)s.cut, "factor",
-      (unsigned long long)s.factor);
+      (unsigned long long)s.torn, "late", (unsigned long long)s.late, "unseen",
+      (unsigned long long)s.unseen, "no_room", (unsigned long long)s.no_room,
+      "cut", (unsigned long long)s.cut, "factor", (unsigned long long)s.factor);
 }
 
 static PyObject* read_process_memory(PyObject* Py_UNUSED(module),

@@ -18,6 +18,7 @@ from stretto.cli.verb_parser import VerbParser, flag
 from stretto.profilers.sampling.process import CPU, GIL, PERF_SAMPLE, STACK_SAMPLE, WALL
 from stretto.profilers.sampling.profile import NS, Profile
 from stretto.profilers.sampling.settings import Settings
+from stretto.profilers.sampling.shortfalls import NOT_SEEN
 from stretto.profilers.sampling.slower import slow_text
 from stretto.protozero.wire import bytes_field
 
@@ -190,10 +191,11 @@ def print_summary(profile: Profile, settings: Settings, path: str) -> None:
         text += "\n" + as_table(
             ("own s", "total s", "function", "file"), rows, right=("own s", "total s")
         )
-    text += idle_hint(settings, profile.sampled + profile.torn + profile.late)
+    text += idle_hint(settings, profile.sampled + profile.torn + profile.late + profile.unseen)
     for label, number in (
         ("the stack changed", profile.torn),
         ("this process was late", profile.late),
+        (NOT_SEEN, profile.unseen),
     ):
         if number:
             text += f"\n{number:,} samples are missing: {label}."

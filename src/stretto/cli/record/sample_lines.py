@@ -10,6 +10,7 @@ from stretto.cli.native_lines import native_lines
 from stretto.cli.record.detail_lines import TOP, time_text
 from stretto.cli.record.summary import plural
 from stretto.profilers.sampling.process import WALL
+from stretto.profilers.sampling.shortfalls import NOT_SEEN
 from stretto.profilers.sampling.slower import slow_text
 
 TYPE_CHECKING = False
@@ -33,7 +34,11 @@ def sample_lines(profile: Profile) -> list[str]:
     found = "seen in" if profile.settings.mode == WALL else "running in"
     lines += _top(found, functions, lambda row: row.own * period_ns)
     lines += _top("with what they call", calling, lambda row: row.total * period_ns)
-    for label, missing in (("the stack changed", profile.torn), ("they were late", profile.late)):
+    for label, missing in (
+        ("the stack changed", profile.torn),
+        ("they were late", profile.late),
+        (NOT_SEEN, profile.unseen),
+    ):
         if missing:
             lines.append(f"  lost: {plural(missing, 'sample')}: {label}")
     lines += [f"  {line}" for line in (*cut_lines(profile), *native_lines(profile))]

@@ -229,6 +229,11 @@ class Profile:
         return self._stat("late")
 
     @property
+    def unseen(self) -> int:
+        """The number of periods of CPU time in which no thread was found running."""
+        return self._stat("unseen")
+
+    @property
     def cut(self) -> int:
         """The number of samples that have only the innermost 1,024 calls of a deeper stack."""
         return self._stat("cut")

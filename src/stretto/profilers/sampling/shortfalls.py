@@ -19,11 +19,13 @@ if TYPE_CHECKING:
 
     from stretto.profilers.sampling.settings import Settings
 
+NOT_SEEN = "no known thread was found running"
 REFUSED = (
     "the kernel refused to stop the thread: a debugger traces it, or a container forbids `ptrace`"
 )
 OVER_LIMIT = "the thread was not stopped, as stops take at most 5 % of the time"
 _LATE = "samples are missing: they were late"
+_UNSEEN = f"samples are missing: {NOT_SEEN}"
 _NO_C = "samples have no C functions: "
 
 
@@ -56,6 +58,7 @@ class Shortfalls:
     def _since_last_call(self, stats: Mapping[str, int], problem: str) -> dict[str, int]:
         totals = {
             _LATE: stats["late"],
+            _UNSEEN: stats["unseen"],
             _NO_C + REFUSED: stats["refused"],
             _NO_C + OVER_LIMIT: stats["unstopped"] - stats["refused"],
         }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 from collections.abc import Callable
 
 import pytest
@@ -50,6 +51,37 @@ def test_cpu_mode_samples_the_function_that_runs() -> None:
     assert functions["leaf"][0] > functions["outer"][0]
     assert functions["<module>"][1] >= functions["leaf"][1]
     assert functions.get("waits", (0, 0))[1] <= recorded.profile.sampled // 10
+
+
+SHORT_THREADS = """
+def brief():
+    end = time.thread_time() + 0.005
+    while time.thread_time() < end:
+        pass
+
+print("ready", flush=True)
+while True:
+    thread = threading.Thread(target=brief)
+    thread.start()
+    thread.join()
+"""
+
+
+def cpu_ns(pid: int) -> int:
+    """Return the CPU time of a process."""
+    return time.clock_gettime_ns((~pid << 3) | 2)  # As clock_getcpuclockid(3) makes it.
+
+
+def test_threads_that_live_for_milliseconds_are_sampled() -> None:
+    with running(SHORT_THREADS) as program:
+        before = cpu_ns(program.pid)
+        recorded = Recorded(program.pid, Settings(CPU, PERIOD_NS))
+        recorded.until(lambda: cpu_ns(program.pid) - before > 1_000_000_000)
+        periods = (cpu_ns(program.pid) - before) / PERIOD_NS
+    profile = recorded.profile
+    # On a busy machine, samples are late.
+    assert profile.sampled > (periods - profile.late) * 0.5
+    assert profile.sampled + profile.late + profile.torn + profile.unseen > periods * 0.6
 
 
 def test_wall_mode_samples_waiting_threads() -> None:

@@ -15,13 +15,13 @@ from stretto.profilers.sampling.process import WALL, find_python
 from stretto.profilers.sampling.sample_forms import torn_sample
 from stretto.profilers.sampling.samples import ProcessSamples
 from stretto.profilers.sampling.settings import Settings
-from stretto.profilers.sampling.shortfalls import REFUSED, Shortfalls
+from stretto.profilers.sampling.shortfalls import NOT_SEEN, REFUSED, Shortfalls
 from stretto.protos.trace import Trace, TracePacket
 from tests.support.python_targets import ASLEEP, running
 
 LATE = "samples are missing: they were late"
 OVER = "samples have no C functions: the thread was not stopped, as stops take at most 5 % of the"
-NOTHING = dict.fromkeys(("samples", "late", "refused", "unstopped"), 0)
+NOTHING = dict.fromkeys(("samples", "late", "unseen", "refused", "unstopped"), 0)
 
 
 def told(packets: list[TracePacket]) -> list[tuple[str, int]]:
@@ -36,6 +36,12 @@ def test_new_shortfalls_are_told_once() -> None:
     assert told(shortfalls.packets(NOTHING | {"late": 430}, "")) == [(LATE, 430)]
     assert shortfalls.packets(NOTHING | {"late": 430}, "") == []
     assert told(shortfalls.packets(NOTHING | {"late": 440}, "")) == [(LATE, 10)]
+
+
+def test_cpu_time_without_a_known_thread_is_told() -> None:
+    shortfalls = Shortfalls(Settings(WALL, 1000))
+    expected = (f"samples are missing: {NOT_SEEN}", 9)
+    assert told(shortfalls.packets(NOTHING | {"unseen": 9}, "")) == [expected]
 
 
 def test_samples_without_c_functions_are_told_by_reason() -> None:
