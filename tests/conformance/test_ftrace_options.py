@@ -199,9 +199,9 @@ def test_full_buffers_are_read_before_the_period_ends(tmp_path: Path) -> None:
     work = Work(code)
     both = record(tmp_path, config, work)
     found = len(work.events(both.mine, "sys_enter"))
-    # A busy machine may lose some; without the limit only the last buffer would be there.
+    # A busy machine may lose some; without the limit only the last 20,000 or so would be there.
     lost = any(p.ftrace_events.lost_events for p in both.mine if p.ftrace_events)
-    assert found >= 60_000 or (lost and found >= 50_000)
+    assert found >= 60_000 or (lost and found >= 30_000)
 
 
 def refused(both: Both) -> str:
