@@ -121,7 +121,7 @@ def test_script_names_its_process_and_its_functions_have_no_module(tmp_path: Pat
             program.kill()
     assert re.search(r" burn +/", command.said)
     assert "shop.burn" not in command.said
-    with TraceProcessor(str(path)) as processor:
+    with TraceProcessor(str(path), engine="sqlite") as processor:
         (row,) = processor.query(f"select name, cmdline from process where pid = {program.pid}")
     assert (row.name, row.cmdline.strip()) == ("shop.py", "shop.py")
 
