@@ -298,6 +298,7 @@ def test_function_that_has_waited_for_the_gil_does_not_take_later_waits_of_other
         other.start()
         compute(100_000_000)
         other.join()
+        sleep(0.1)  # sleep: samples are taken, which find what was waited before
         before, _ = waiting_ns()
         compute_and_sleep()
         computing, sleeping = waiting_ns()
