@@ -220,10 +220,13 @@ static void write_other_threads(struct st_process_reader* r,
 static void find_kernel_threads(struct st_process_reader* r) {
   for (size_t i = 0; i < r->count; i++)
     r->entries[i].has_kernel_parent = false;
-  st_parse_status(read_file(r, KTHREADD, "status", &r->status), &r->kthreadd,
+  struct st_status kthreadd;
+  st_parse_status(read_file(r, KTHREADD, "status", &r->status), &kthreadd,
                   NULL);
-  if (!st_text_is(r->kthreadd.name, "kthreadd"))
+  if (!st_text_is(kthreadd.name, "kthreadd"))
     return;
+  r->kernel_uid = kthreadd.uid;
+  r->has_kthread = kthreadd.has_kthread;
   struct st_text ids = read_file(r, KTHREADD, "task/2/children", &r->other);
   for (uint64_t id; st_text_u64(&ids, &id);) {
     struct st_process_entry* e = id <= INT32_MAX ? find(r, (int32_t)id) : NULL;
@@ -244,10 +247,10 @@ static bool read_kernel_thread(struct st_process_reader* r, int32_t pid,
                                .inner_ids = st_text_of(NULL, 0),
                                .tgid = (uint64_t)pid,
                                .ppid = stat->ppid,
-                               .uid = r->kthreadd.uid,
+                               .uid = r->kernel_uid,
                                .threads = 1,
                                .kthread = 1,
-                               .has_kthread = r->kthreadd.has_kthread};
+                               .has_kthread = r->has_kthread};
   return true;
 }
 

@@ -51,8 +51,10 @@ struct st_process_reader {
   DIR* proc;
   struct st_process_entry* entries;
   size_t count;
-  /* The status of kthreadd in the last scan. */
-  struct st_status kthreadd;
+  /* What kernel threads share with kthreadd: the user, and whether `status` has
+   * a line "Kthread". */
+  uint64_t kernel_uid;
+  bool has_kthread;
   struct st_read_buffer status, other;
 };
 

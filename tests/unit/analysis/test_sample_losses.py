@@ -1,4 +1,4 @@
-"""What a trace lacks is told by its statistics."""
+"""Statistics of a trace show which of its events are missing."""
 
 from __future__ import annotations
 
