@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from stretto.analysis.off_cpu import READY
 from stretto.analysis.trace_summary import Summary, summarize
-from stretto.analysis.trace_tables import import_trace
+from stretto.analysis.trace_tables import import_trace, table_rows
+from stretto.base import pid_namespace
 from stretto.protos.trace import Trace
 from stretto.recorder.host.io_waits import missing_right
 from tests.support.recorded import record
@@ -21,6 +24,8 @@ WAITS = "import time\nfor _ in range(5): time.sleep(0.01)"  # sleep: the state t
 def test_recording_without_the_right_continues_and_reports_the_reason(tmp_path: Path) -> None:
     if not (reason := missing_right()):
         pytest.skip("this machine records scheduling")
+    if not pid_namespace.is_initial():
+        pytest.skip("in a PID namespace, tracefs is not asked")
     run = record(tmp_path / "t.pftrace", "--sched", "-c", WAITS)
     assert run.status == 0
     assert f"no scheduling is recorded: linux.ftrace: {reason}" in run.stderr
@@ -74,3 +79,17 @@ def test_times_without_a_cpu_are_those_of_the_kernel_or_the_summary_tells_it(
         found = summarize(import_trace(run.trace))
         missing = [line for line in found.losses if "switches of CPUs" in line]
         assert missing or wrong_waits_ns(found) < TOO_LONG_NS
+
+
+def test_recorder_in_a_pid_namespace_records_no_other_programs(tmp_path: Path) -> None:
+    path = tmp_path / "t.pftrace"
+    inside = ["unshare", "--pid", "--fork", "--mount-proc"]
+    if subprocess.run([*inside, "true"], check=False, capture_output=True).returncode:
+        pytest.skip("this user can't make a PID namespace")
+    command = [*inside, sys.executable, "-m", "stretto", "record", "--sched", "-o", str(path)]
+    run = subprocess.run(
+        [*command, "-c", "print(1)"], check=True, capture_output=True, text=True, timeout=60
+    )
+    assert "no scheduling is recorded: this is a PID namespace" in run.stderr
+    importer = import_trace(path.read_bytes())
+    assert not table_rows(importer, "__intrinsic_sched_slice")
