@@ -58,7 +58,7 @@ def process_name() -> str:
     elif _module():
         name = f"-m {name}"
     elif _script() == "-c" and _SPAWNED not in words():
-        name = _code_on_command_line()
+        name = name_of_code(_option("c"), is_hidden=hidden.arguments)
     return " ".join(word for word in (name, _server_role(name), _worker_name()) if word)
 
 
@@ -117,11 +117,17 @@ def _option(letter: str) -> str:
     return ""
 
 
-def _code_on_command_line() -> str:
-    code = " ".join(_option("c").split())
+def name_of_code(text: str, *, is_hidden: bool = False) -> str:
+    """Return the name of a program that is code on the command line.
+
+    Args:
+        text: The code.
+        is_hidden: Whether the code may be secret.
+    """
+    code = " ".join(text.split())
     if code.startswith(_HELPER):  # a helper process, such as the resource tracker
         return "multiprocessing " + code.removeprefix(_HELPER).partition(" ")[0]
-    if hidden.arguments:
+    if is_hidden:
         return "python -c"
     return f"python -c {code[:MAX_CODE]}{'…' * (len(code) > MAX_CODE)}"
 

@@ -12,11 +12,9 @@ import os
 import shlex
 
 from stretto.base import proc_files
+from stretto.client.track_event.process_name import name_of_code
 
 _MAX_LENGTH = 120
-_MAX_CODE = 40
-"""Characters of code on the command line that are part of the name."""
-_HELPER = "from multiprocessing."
 
 
 def command_line(pid: int) -> str:
@@ -48,8 +46,10 @@ def named_command(words: list[str]) -> list[str]:
     rest = words[1:]
     while rest and rest[0].startswith("-") and rest[0] != "-":
         letter, value, rest = _option(rest)
-        if letter in _PROGRAMS:
-            return [_PROGRAMS[letter](value), *rest]
+        if letter == "c":
+            return [name_of_code(value), *rest]
+        if letter == "m":
+            return [f"-m {value}", *rest]
     return words if not rest or rest[0] == "-" else [_script(rest[0]), *rest[1:]]
 
 
@@ -65,20 +65,6 @@ def _option(words: list[str]) -> tuple[str, str, list[str]]:
     return (word[place], value, rest) if value else (word[place], "".join(rest[:1]), rest[1:])
 
 
-def _module(name: str) -> str:
-    return f"-m {name}"
-
-
 def _script(path: str) -> str:
     folder, name = os.path.split(path)
     return f"-m {os.path.basename(folder)}" if name == "__main__.py" and folder else name
-
-
-def _code(text: str) -> str:
-    code = " ".join(text.split())
-    if code.startswith(_HELPER):  # a process of multiprocessing
-        return "multiprocessing " + code.removeprefix(_HELPER).partition(" ")[0]
-    return f"python -c {code[:_MAX_CODE]}{'…' * (len(code) > _MAX_CODE)}"
-
-
-_PROGRAMS = {"c": _code, "m": _module}
